@@ -1,5 +1,7 @@
 #include "train/checkpoint.h"
 
+#include <fmt/ranges.h>
+
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -132,6 +134,31 @@ void check_same_lora(const LoraConfig& was, const LoraConfig& is, const std::str
   same("train.lora.use_rslora", was.use_rslora, is.use_rslora);
 }
 
+// The parameters that the pipeline has besides the model's are those of the checkpoint.
+void check_same_extra(const std::string& checkpoint, const ParamTree& params) {
+  const std::string folder = join_path(checkpoint, part_folder(kExtra));
+  ckpt::StoredDifferences d;
+  if (is_folder(folder)) {
+    const auto files = ckpt::ModelFiles::open(folder);
+    d = ckpt::stored_differences(params.has_part(kExtra) ? params.part(kExtra) : ParamTree({}, {}), files);
+  } else if (params.has_part(kExtra)) {
+    for (const ParamSpec& s : params.part(kExtra).specs()) d.missing.push_back(s.name);
+  }
+  std::string what;
+  const auto add = [&](const char* kind, const std::vector<std::string>& names) {
+    if (!names.empty()) what += fmt::format("{}: {}. ", kind, fmt::join(names, ", "));
+  };
+  add("New", d.missing);
+  add("No longer declared", d.unknown);
+  add("Other shapes", d.reshaped);
+  if (!what.empty())
+    throw UsageError(
+        "[checkpoint] {} was made with other parameters of the pipeline (extra_params()). {}A resumed run needs "
+        "the same. Restore them, or start a new run in another workdir with model.path={}: there, new "
+        "parameters begin with their initial values",
+        checkpoint, what, checkpoint);
+}
+
 }  // namespace
 
 bool has_optimizer_state(const std::string& checkpoint) {
@@ -158,6 +185,7 @@ void load_checkpoint_tensors(const std::string& checkpoint, CheckpointContents& 
     ckpt::load_params(own, ckpt::ModelFiles::open(checkpoint), canonical, what.aliases);
   }
   const auto as_saved = [](const std::string& n) { return n; };
+  check_same_extra(checkpoint, params);
   for (SavedPart& p : parts_of(what)) {
     const auto named = [&](const std::string& n) { return p.model ? p.model->model->canonical_name(n) : n; };
     ckpt::load_params(p.tree, ckpt::ModelFiles::open(join_path(checkpoint, p.folder)), named,

@@ -236,6 +236,35 @@ TEST_F(Parts, AllCommandsReadThePipelinesSettings) {
 }
 
 // Every message names the parameter, both shapes and the file.
+TEST_F(Parts, ChangedParametersOfThePipelineAreNamed) {
+  const std::string words = "settings.value_head=true ";
+  if (!fs::exists(*dir_ / "head")) trains("head", words);
+  const std::string file = "head/checkpoints/last/models/extra/model.safetensors";
+  for (const std::string command_of : {"train parts.yaml workdir=wider ", "evaluate parts.yaml "}) {
+    const Ran wider =
+        command(command_of + words + "settings.head_outputs=2 model.path=head/checkpoints/last");
+    EXPECT_EQ(wider.code, 3) << wider.said;
+    EXPECT_THAT(wider.said, HasSubstr("v_head.weight: (1, 32) in " + file + ", (2, 32) in the job"));
+  }
+  const Ran reward = command(
+      "train parts.yaml workdir=wider settings.scored=true models.reward.path=head/checkpoints/last "
+      "settings.head_outputs=2");
+  EXPECT_EQ(reward.code, 0) << reward.said;  // extra_params_of() declares the stored shape
+
+  trains("no-head", "train.max_steps=2");
+  trains("one-head", words + "train.max_steps=2");
+  const std::map<std::string, std::string> changes = {
+      {"no-head " + words, "New: v_head.weight. "},
+      {"one-head ", "No longer declared: v_head.weight. "},
+      {"one-head settings.head_outputs=2 " + words, "Other shapes: v_head.weight: (1, 32) in "}};
+  for (const auto& [job, what] : changes) {
+    const Ran r = command("train parts.yaml train.max_steps=3 workdir=" + job);
+    EXPECT_EQ(r.code, 2) << job << r.said;
+    EXPECT_THAT(r.said, HasSubstr(what)) << job;
+    EXPECT_THAT(r.said, HasSubstr("start a new run in another workdir with model.path=")) << job;
+  }
+}
+
 TEST_F(Parts, AnUnknownPartIsAnError) {
   const Ran r = command("validate parts.yaml settings.wrong_part=true models.reference.path=base");
   EXPECT_EQ(r.code, 2) << r.said;
