@@ -34,7 +34,7 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
   c.random.seed = static_cast<u64>(job.train.seed);
   c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
   const ParamTree params = make_predict_params(job, m);
-  const std::vector<EvalSet> sets = m.pipeline->evaluation();
+  const std::vector<EvalSet> sets = m.pipeline->checked_evaluation();
   if (sets.empty()) throw UsageError("[eval] the pipeline has no evaluation data. Set data.eval");
   const i64 rows = job.eval.per_device_batch_size.value_or(sizes.per_device);
   auto settings = std::make_shared<PipelineSettings>(*m.pipeline->settings);

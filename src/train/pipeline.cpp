@@ -45,6 +45,9 @@ void missing_part(const Tokenizer*) {
   throw UsageError(
       "[model] this pipeline needs a tokenizer. Set model.tokenizer (`bytes` or a tokenizer's folder)");
 }
+void missing_part(const Dataset*) {
+  throw UsageError("[data] data.train is missing. Set it to the training files");
+}
 
 std::unique_ptr<Restore<SharedText>> StepContext::scope(const std::string& name, i64 k) const {
   Context& c = Context::current();
@@ -156,6 +159,15 @@ std::vector<ParamGroup> Pipeline::checked_groups() const {
   return all;
 }
 
+std::vector<EvalSet> Pipeline::checked_evaluation() {
+  std::vector<EvalSet> sets = in_pipeline(*this, "evaluation()", [&] { return evaluation(); });
+  for (const EvalSet& set : sets)
+    if (!set.data)
+      throw UsageError("[pipeline] evaluation() returned null as the data of {}; expected a data set",
+                       set.name.empty() ? "a set" : fmt::format("the set '{}'", set.name));
+  return sets;
+}
+
 const NamedModel& Pipeline::named_model(const std::string& name) const {
   const auto it = models.find(name);
   if (it != models.end()) return it->second;
@@ -172,7 +184,6 @@ std::vector<ParamGroup> Pipeline::groups() const {
 }
 
 std::shared_ptr<const Dataset> Pipeline::source(const ParamTree&, const StepContext& ctx) {
-  if (!train_data) throw UsageError("[data] data.train is missing. Set it to the training files");
   return train_data->of_epoch(train_data, static_cast<u64>(settings->train.seed), ctx.epoch);
 }
 

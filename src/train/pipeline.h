@@ -77,6 +77,7 @@ struct StepContext {
 // A part of the job that a job may lack. The use of an absent one is a UsageError that names the setting.
 [[noreturn]] void missing_part(const Model* model);
 [[noreturn]] void missing_part(const Tokenizer* tokenizer);
+[[noreturn]] void missing_part(const Dataset* data);
 template <class T>
 class JobPart {
  public:
@@ -87,6 +88,21 @@ class JobPart {
 
  private:
   const T* part_;
+};
+
+// The job's training data, null without data.train: as JobPart, for an object with several owners.
+class JobData {
+ public:
+  JobData() = default;
+  template <class D>
+  JobData(std::shared_ptr<D> data) : data_(std::move(data)) {}       // NOLINT: as a pointer
+  operator std::shared_ptr<const Dataset>() const { return data_; }  // NOLINT
+  explicit operator bool() const { return data_ != nullptr; }
+  const Dataset& operator*() const { return data_ ? *data_ : (missing_part(data_.get()), *data_); }
+  const Dataset* operator->() const { return &**this; }
+
+ private:
+  std::shared_ptr<const Dataset> data_;
 };
 
 // A model of the job's section `models:`. Its parameters are params.part(name) of the tree that loss() and
@@ -231,6 +247,8 @@ class Pipeline {
   ModelParams all_params() const;
   // groups(), checked: UsageError if a name is missing or used twice, or a number is out of range.
   std::vector<ParamGroup> checked_groups() const;
+  // evaluation(), checked: UsageError if a set has no data.
+  std::vector<EvalSet> checked_evaluation();
   // UsageError if the job has no model of that name.
   const NamedModel& named_model(const std::string& name) const;
 
@@ -241,7 +259,7 @@ class Pipeline {
   // The shared object and the place of its setting, "./mine.so (job.yaml:1:11)"; "": a built-in pipeline.
   std::string origin;
   std::shared_ptr<const PipelineSettings> settings = std::make_shared<PipelineSettings>();
-  std::shared_ptr<const Dataset> train_data;
+  JobData train_data;
   std::vector<EvalSet> eval_sets;
 };
 

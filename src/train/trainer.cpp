@@ -179,7 +179,7 @@ class Training {
     if (result_.interrupted) return;
     data_ = examples_of(epoch_, epoch_begin);
     c_.random.step = 0;  // the same for a new and a resumed run
-    eval_sets_ = in_pipeline(*job_.pipeline, "evaluation()", [&] { return job_.pipeline->evaluation(); });
+    eval_sets_ = job_.pipeline->checked_evaluation();
     if (eval_sets_.empty() && watch_.watches_any())
       throw UsageError(
           "[eval] checkpoint.save_best_by and train.early_stopping need an evaluation. Set data.eval");
@@ -234,7 +234,7 @@ class Training {
     defer_end();
     prepare(start, plan);
     epoch_ = plan.place(state_.step - 1).epoch;
-    eval_sets_ = in_pipeline(*job_.pipeline, "evaluation()", [&] { return job_.pipeline->evaluation(); });
+    eval_sets_ = job_.pipeline->checked_evaluation();
     std::vector<std::string> best;
     if (!eval_sets_.empty() && !evaluate_now(&best)) {
       result_.interrupted = true;

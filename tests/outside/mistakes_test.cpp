@@ -92,6 +92,21 @@ TEST_F(UsersMistakes, ALossWithoutGradientIsDetected) {
                "[pipeline] embed() failed: a function got an undefined tensor");
 }
 
+TEST_F(UsersMistakes, DataThatAreNullAreDetected) {
+  const std::map<std::string, std::string> mistakes = {
+      {"no source", "[pipeline] source() returned null; expected a data set"},
+      {"no data", "[data] data.train is missing. Set it to the training files"},
+      {"no evaluation",
+       "[pipeline] evaluation() returned null as the data of the set 'held_out'; expected a data "
+       "set"}};
+  for (const auto& [mistake, text] : mistakes)
+    expect_error(
+        "train job.yaml pipeline=./so/mistakes.so plugins=[] train.max_steps=2 workdir=refused "
+        "train.global_batch_size=12 settings.mistake='" +
+            mistake + "'",
+        text);
+}
+
 TEST_F(UsersMistakes, ARuleThatIsNotElementwiseIsDetected) {
   for (const std::string rule : {"normed", "noisy"})
     for (const std::string& where : {mesh(1, 1), mesh(2, 1) + " parallel.shard_parameters=true"})

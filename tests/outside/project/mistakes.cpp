@@ -65,7 +65,8 @@ struct Settings {
   std::string mistake = "none";
   void visit(SettingsVisitor& v) {
     v.field("mistake", mistake, "what is wrong")
-        .one_of({"none", "counter", "generator", "label", "detached", "undefined"});
+        .one_of({"none", "counter", "generator", "label", "detached", "undefined", "no source", "no data",
+                 "no evaluation"});
   }
 };
 
@@ -95,15 +96,21 @@ class Embeds : public EmbeddingPipeline {
     return {{"loss", sum_all(square(sum(all["y"], {0}))) + sum_all(cross_entropy(all["y"], all["label"]))}};
   }
   std::shared_ptr<const Dataset> source(const ParamTree&, const StepContext&) override {
+    const std::string mistake = own_settings<Settings>(settings->own).mistake;
+    if (mistake == "no source") return nullptr;
     std::vector<Example> out(12);
-    const bool four =
-        own_settings<Settings>(settings->own).mistake == "label";  // classes; there are 3 outputs
+    if (mistake == "no data") out.push_back(train_data->get(0));
+    const bool four = mistake == "label";  // classes; there are 3 outputs
     for (std::size_t i = 0; i < out.size(); ++i) {
       out[i].values["x"] = {static_cast<float>(i % 5) - 2, static_cast<float>(i % 3) - 1};
       const auto label = static_cast<i32>(i % 4);
       out[i].ids["label"] = {label == 3 && !four ? kIgnoredLabel : label};
     }
     return std::make_shared<ExampleList>(std::move(out), "numbers");
+  }
+  std::vector<EvalSet> evaluation() override {
+    if (own_settings<Settings>(settings->own).mistake == "no evaluation") return {{nullptr, "held_out"}};
+    return {};
   }
 
  private:
