@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "assembly/assembly.h"
 #include "assembly/job_model.h"
 #include "assembly/job_pipeline.h"
 #include "assembly/lm_data.h"
@@ -14,8 +15,11 @@
 #include "base/words.h"
 #include "comm/group.h"
 #include "commands/data_cache.h"
+#include "commands/training_parts.h"
+#include "ops/cross_entropy.h"
 #include "pipelines/pipelines.h"
 #include "tensor/context.h"
+#include "train/prefetch.h"
 
 namespace redco {
 
@@ -66,8 +70,91 @@ std::string visible(const std::string& token) {
   return out;
 }
 
-// Rows of a pipeline's own data: its fields of ids in order; the loss counts `labels`. An example with one
-// label is shown as JSON instead. nullopt: a user's pipeline whose open() opens nothing.
+// Text of the ids, without those that the loss ignores; "" if other ids are not in the vocabulary.
+std::string text_of(const std::vector<i32>& ids, const Tokenizer& tokenizer) {
+  std::vector<i32> known;
+  for (const i32 id : ids) {
+    if (id == kIgnoredLabel) continue;
+    if (!tokenizer.id_to_token(id)) return "";
+    known.push_back(id);
+  }
+  return tokenizer.decode(known);
+}
+
+// The first n rows of data that a pipeline reads or makes.
+ShownData shown_rows(const Dataset& data, const Pipeline& pipeline, const Tokenizer* tokenizer,
+                     bool evaluation, i64 n) {
+  ShownData out;
+  out.evaluation = evaluation;
+  const bool users = !pipeline.origin.empty();
+  if (const std::string what = data.describe(); !what.empty() || !users) out.summary = {what};
+  if (out.summary.empty()) out.summary = {counted(data.size(), "example")};
+  out.examples = out.rows = data.size();
+  i64 longest = 0, longest_target = 0;
+  for (i64 i = 0; i < out.rows; ++i) {
+    const i64 length = data.length(i), target = data.target_length(i);
+    out.row_tokens += length + target;
+    out.targets += target;
+    out.shortest = i == 0 ? length + target : std::min(out.shortest, length + target);
+    out.longest = std::max(out.longest, length + target);
+    longest = std::max(longest, length);
+    longest_target = std::max(longest_target, target);
+  }
+  out.max_length = longest + longest_target;
+  if (out.max_length > 0)
+    out.padding = 1 - static_cast<double>(out.row_tokens) / static_cast<double>(out.rows * out.max_length);
+  std::vector<Example> shown;
+  BatchShape shape;
+  for (i64 i = 0; i < std::min(n, out.rows); ++i) {
+    shown.push_back(data.get(i));
+    shape.length = std::max(shape.length, data.length(i));
+    shape.target_length = std::max(shape.target_length, data.target_length(i));
+  }
+  for (const Example& e : shown) {
+    ShownRow& r = out.shown.emplace_back();
+    r.row = static_cast<i64>(out.shown.size()) - 1;
+    r.id = e.id;
+    if (users) {
+      r.fields = e;
+      if (tokenizer)
+        for (const auto& [name, ids] : e.ids)
+          if (const std::string text = text_of(ids, *tokenizer); !text.empty()) r.texts[name] = text;
+      continue;
+    }
+    const bool writes = e.ids.count("labels") > 0;
+    if (!writes) r.example = pipeline.output(e, "{}");
+    // The labels come last.
+    for (const bool labels : {false, true})
+      for (const auto& [name, ids] : e.ids) {
+        if ((name == "labels") != labels || (!writes && name != "input_ids")) continue;
+        ShownSample& s = r.samples.emplace_back();
+        s.name = name;
+        s.number = static_cast<i32>(r.samples.size());
+        s.ids = ids;
+        s.in_loss.assign(ids.size(), labels);
+        for (const i32 id : ids)
+          s.tokens.push_back(tokenizer ? tokenizer->id_to_token(id).value_or(fmt::format("<{}>", id))
+                                       : fmt::format("{}", id));
+        r.tokens += static_cast<i64>(ids.size());
+        if (labels) r.targets += static_cast<i64>(ids.size());
+      }
+  }
+  if (!users || shown.empty()) return out;
+  ShownBatch& batch = out.batch.emplace();
+  shape.rows = static_cast<i64>(shown.size());
+  shape.mine = {0, shape.rows};
+  try {
+    const Batch b = collate_examples(pipeline, shown, shape);
+    for (const auto& [name, t] : b.fields)
+      batch.fields[name] = fmt::format("{} {}", name_of(t.dtype()), to_string(t.shape()));
+    batch.weights = b.weights;
+  } catch (const UsageError& e) {
+    batch.error = e.what();
+  }
+  return out;
+}
+
+// Rows that a pipeline reads from files. nullopt: a user's pipeline whose open() opens nothing.
 std::optional<ShownData> shown_by_pipeline(const JobConfig& given, const DataSource& from, bool evaluation,
                                            i64 n, const std::string& cache) {
   Context c({1, 1}, make_self_group());
@@ -89,47 +176,38 @@ std::optional<ShownData> shown_by_pipeline(const JobConfig& given, const DataSou
       open_source(job, from, evaluation, *pipeline, source.folder, cache);
   if (!data && !pipeline_info(job.pipeline)) return std::nullopt;
   if (!data) throw UsageError("[data] pipeline {} does not open data", job.pipeline);
-  ShownData out;
-  out.evaluation = evaluation;
-  out.summary = {data->describe()};
-  out.examples = out.rows = data->size();
-  i64 longest = 0, longest_target = 0;
-  for (i64 i = 0; i < out.rows; ++i) {
-    const i64 length = data->length(i), target = data->target_length(i);
-    out.row_tokens += length + target;
-    out.targets += target;
-    out.shortest = i == 0 ? length + target : std::min(out.shortest, length + target);
-    out.longest = std::max(out.longest, length + target);
-    longest = std::max(longest, length);
-    longest_target = std::max(longest_target, target);
+  return shown_rows(*data, *pipeline, tokenizer.get(), evaluation, n);
+}
+
+// Rows that a user's pipeline makes itself: those of the first epoch, or of the evaluation set of that name.
+ShownData shown_by_source(const JobConfig& job, bool evaluation, const std::string& name, i64 n) {
+  Context c({1, 1}, make_self_group());
+  const Context::Use use(c);
+  c.random.seed = static_cast<u64>(job.train.seed);
+  const Assembly parts = assemble(job);
+  const auto pipeline = make_training_pipeline(job, parts, batch_sizes(job, 1).per_device);
+  std::shared_ptr<const Dataset> data;
+  if (evaluation) {
+    const auto sets = pipeline->checked_evaluation();
+    std::vector<std::string> names;
+    for (const EvalSet& set : sets) {
+      names.push_back(set.name);
+      if (set.name == name || (sets.size() == 1 && name.empty())) data = set.data;
+    }
+    if (sets.empty())
+      throw UsageError(
+          "[data] data.eval is missing: the files to show, and evaluation() of the pipeline returned no data");
+    if (!data)
+      throw UsageError("--source {}: expected one of the evaluation sets of the pipeline: {}",
+                       name.empty() ? "is missing" : excerpt(name), fmt::join(names, ", "));
+  } else {
+    if (!name.empty()) throw UsageError("--source {}: data.train has no sources", excerpt(name));
+    const ParamTree params = make_job_params(job, parts.source, parts.model.get(), pipeline->all_params(),
+                                             training_storage(job), &parts.named);
+    data = in_pipeline(*pipeline, "source()", [&] { return pipeline->source(params, {}); });
+    if (!data) throw UsageError("[pipeline] source() returned null; expected a data set");
   }
-  out.max_length = longest + longest_target;
-  if (out.max_length > 0)
-    out.padding = 1 - static_cast<double>(out.row_tokens) / static_cast<double>(out.rows * out.max_length);
-  for (i64 i = 0; i < std::min(n, out.rows); ++i) {
-    const Example e = data->get(i);
-    ShownRow& r = out.shown.emplace_back();
-    r.row = i;
-    r.id = e.id;
-    const bool writes = e.ids.count("labels") > 0;
-    if (!writes) r.example = in_pipeline(*pipeline, "output()", [&] { return pipeline->output(e, "{}"); });
-    // The labels come last.
-    for (const bool labels : {false, true})
-      for (const auto& [name, ids] : e.ids) {
-        if ((name == "labels") != labels || (!writes && name != "input_ids")) continue;
-        ShownSample& s = r.samples.emplace_back();
-        s.name = name;
-        s.number = static_cast<i32>(r.samples.size());
-        s.ids = ids;
-        s.in_loss.assign(ids.size(), labels);
-        for (const i32 id : ids)
-          s.tokens.push_back(tokenizer ? tokenizer->id_to_token(id).value_or(fmt::format("<{}>", id))
-                                       : fmt::format("{}", id));
-        r.tokens += static_cast<i64>(ids.size());
-        if (labels) r.targets += static_cast<i64>(ids.size());
-      }
-  }
-  return out;
+  return shown_rows(*data, *pipeline, parts.tokenizer.get(), evaluation, n);
 }
 
 DataSource source_to_show(const DataSettings& data, bool evaluation, const std::string& name) {
@@ -155,6 +233,7 @@ ShownData show_data(const JobConfig& job, bool evaluation, const std::string& na
   if (info && !info->needs_data)
     throw UsageError("[data] pipeline {} makes its data while it trains; there is nothing to show",
                      info->name);
+  if (!info && job.data.sources(evaluation).empty()) return shown_by_source(job, evaluation, name, n);
   const DataSource from = source_to_show(job.data, evaluation, name);
   const DataCache cache(job);
   if (!info || !info->reads_lines)
@@ -205,15 +284,43 @@ ShownData show_data(const JobConfig& job, bool evaluation, const std::string& na
   return out;
 }
 
+namespace {
+
+template <class T>
+void add_numbers(const std::string& name, const char* what, const std::vector<T>& numbers, std::string& s) {
+  constexpr std::size_t kMost = 24;
+  constexpr const char* kFormat = std::is_integral_v<T> ? " {}" : " {:.6g}";
+  s += fmt::format("  {}: {}:", visible(name), counted(static_cast<i64>(numbers.size()), what));
+  for (std::size_t i = 0; i < std::min(kMost, numbers.size()); ++i) s += fmt::format(kFormat, numbers[i]);
+  s += numbers.size() > kMost ? " ...\n" : "\n";
+}
+
+void add_fields(const ShownRow& r, std::string& s) {
+  for (const auto& [name, ids] : r.fields->ids) {
+    add_numbers(name, "id", ids, s);
+    if (const auto text = r.texts.find(name); text != r.texts.end())
+      s += fmt::format("    '{}'\n", visible(text->second));
+  }
+  for (const auto& [name, values] : r.fields->values) add_numbers(name, "value", values, s);
+  if (!r.fields->text.empty()) s += fmt::format("  text: '{}'\n", visible(r.fields->text));
+}
+
+}  // namespace
+
 std::string to_text(const ShownData& d, bool color) {
   std::string s;
   for (const std::string& line : d.summary) s += line + "\n";
   if (d.longest > 1)
-    s += fmt::format("rows of {} to {} tokens, {:.1f} on average\n", d.shortest, d.longest,
+    s += fmt::format("rows of {} to {} {}, {:.1f} on average\n", d.shortest, d.longest,
+                     d.batch ? "ids" : "tokens",
                      static_cast<double>(d.row_tokens) / static_cast<double>(d.rows));
-  if (!d.shown.empty() && d.shown[0].example.empty()) s += "the loss counts the tokens in [brackets]\n";
+  if (!d.shown.empty() && d.shown[0].example.empty() && !d.batch)
+    s += "the loss counts the tokens in [brackets]\n";
   for (const ShownRow& r : d.shown) {
-    if (!r.example.empty()) {
+    if (r.fields) {
+      s += fmt::format("\nrow {} of {}{}\n", r.row + 1, d.rows, r.id.empty() ? "" : ", id " + excerpt(r.id));
+      add_fields(r, s);
+    } else if (!r.example.empty()) {
       s += fmt::format("\nrow {} of {}\n  {}\n", r.row + 1, d.rows, r.example);
     } else {
       s += fmt::format("\nrow {} of {}{}: {} tokens{}, {} to learn\n", r.row + 1, d.rows,
@@ -239,6 +346,13 @@ std::string to_text(const ShownData& d, bool color) {
       s += line + "\n";
     }
   }
+  if (!d.batch) return s;
+  if (!d.batch->error.empty()) return s + "\ncollate() fails on these rows:\n  " + d.batch->error + "\n";
+  s += fmt::format("\nthe batch that collate() makes of {}\n",
+                   counted(static_cast<i64>(d.shown.size()), "row"));
+  for (const auto& [name, field] : d.batch->fields) s += fmt::format("  {}: {}\n", name, field);
+  for (const auto& [name, weight] : d.batch->weights)
+    s += fmt::format("  weight of the term {}: {:g}\n", name, weight);
   return s;
 }
 
@@ -262,6 +376,14 @@ std::string to_json(const ShownData& d) {
     Json row = {{"row", r.row}};
     if (!r.id.empty()) row["id"] = Json::parse(r.id, nullptr, false);
     if (!r.example.empty()) row["example"] = Json::parse(r.example, nullptr, false);
+    if (r.fields) {
+      row["ids"] = r.fields->ids;
+      row["values"] = r.fields->values;
+      if (!r.texts.empty()) row["texts"] = r.texts;
+      if (!r.fields->text.empty()) row["text"] = r.fields->text;
+      rows.push_back(std::move(row));
+      continue;
+    }
     row["tokens"] = r.tokens;
     row["targets"] = r.targets;
     for (const ShownSample& s : r.samples) {
@@ -271,6 +393,10 @@ std::string to_json(const ShownData& d) {
     }
     rows.push_back(std::move(row));
   }
+  if (d.batch && d.batch->error.empty())
+    j["batch"] = {{"fields", d.batch->fields}, {"weights", d.batch->weights}};
+  else if (d.batch)
+    j["batch"] = {{"error", d.batch->error}};
   return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

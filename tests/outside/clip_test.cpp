@@ -36,6 +36,37 @@ class ClipOutside : public Outside {
   }
 };
 
+// `redco data`: the examples of open(), source() and evaluation().
+TEST_F(ClipOutside, DataShowsTheExamplesOfThePipeline) {
+  const auto shows = [](const std::string& words, const std::vector<std::string>& texts) {
+    const Ran r = command("data " + words);
+    EXPECT_EQ(r.code, 0) << words << r.said;
+    for (const std::string& text : texts) EXPECT_THAT(r.said, HasSubstr(text)) << words;
+  };
+  shows("clip.yaml --show 2", {"row 1 of 40\n  a: 6 values: -1 ", "  b: 6 values: ", "row 2 of 40",
+                               "the batch that collate() makes of 2 rows\n  a: f32 (2, 6)\n  b: f32 (2, 6)\n"
+                               "  weight of the term loss: 2\n"});
+  const Ran json = command("data clip.yaml --show 2 --json 2>/dev/null");
+  ASSERT_EQ(json.code, 0) << json.said;
+  const Json j = Json::parse(json.said);
+  EXPECT_EQ(j["rows"], 40);
+  EXPECT_EQ(j["shown"][1]["values"]["a"].size(), 6u);
+  EXPECT_EQ(j["batch"]["fields"]["b"], "f32 (2, 6)");
+  shows("job.yaml pipeline=./so/maml.so", {"row 1 of 20", "query_x: 6 values: ", "query_x: f32 (3, 6, 1)"});
+  shows("job.yaml pipeline=./so/maml.so --split eval", {"row 1 of 5"});
+  shows("job.yaml pipeline=./so/actor_critic.so train.global_batch_size=8", {"row 1 of 32"});
+  shows("job.yaml pipeline=./so/layout.so model.tokenizer=bytes",
+        {"rows of 1 to 4 ids",
+         "row 2 of 12\n  point: 2 ids: 1 1\n    '\\x01\\x01'\n  here: 4 values: 1 1 0 0\n"});
+  shows(
+      "job.yaml pipeline=./so/zloss/zloss.so model.arch=gpt2 model.tokenizer=bytes data.train=views.jsonl "
+      "data.format=text data.max_length=16",
+      {"the loss counts the tokens in [brackets]"});
+  const Ran none = command("data job.yaml pipeline=./so/layout.so --split eval");
+  EXPECT_EQ(none.code, 2) << none.said;
+  EXPECT_THAT(none.said, HasSubstr("data.eval is missing"));
+}
+
 TEST_F(ClipOutside, ALossOfTheWholeBatchDoesNotDependOnItsCut) {
   trains("clip", "");
   const auto one = losses("clip");
