@@ -70,7 +70,6 @@ void check_model_config(const JobConfig& job, Validation& v) {
 i64 check_own_parameters(const JobConfig& job) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
   if (info && info->needs_model && job.models.values.empty()) return 0;
-  if (!info && !exists(job.pipeline)) return 0;
   const Assembly parts = info && !info->needs_model ? Assembly() : assemble(job);
   const auto pipeline =
       make_job_pipeline(job, parts.model.get(), parts.tokenizer.get(), {}, parts.source.folder, parts.named);
@@ -95,6 +94,7 @@ void validate(JobConfig job, Validation& v) {
   expand_data_folders(job, JobUse::validate);
   check_job(job, JobUse::validate, model_key_problems);
   v.mp = job.parallel.n_model_shards;
+  make_pipeline(job.pipeline);
   if (const auto ranks = declared_ranks(job)) {
     v.n_ranks = *ranks;
     v.dp = replicas(job, *ranks);
@@ -110,8 +110,6 @@ void validate(JobConfig job, Validation& v) {
     v.not_checked.push_back("the ranks: parallel.hostfile is read when the job starts");
   }
   if (job.model.path || job.model.preset || job.model.arch) check_model_config(job, v);
-  if (!pipeline_info(job.pipeline) && !exists(job.pipeline))
-    v.not_checked.push_back(fmt::format("pipeline={}: not on this machine", job.pipeline));
   if (v.not_checked.empty())
     if (const i64 n = check_own_parameters(job); n > 0) v.parameters = n;
   for (const bool evaluation : {false, true})

@@ -65,6 +65,15 @@ TEST(Validate, AssumptionsAndMissingFilesAreListed) {
   EXPECT_THAT(elsewhere.not_checked, Contains(HasSubstr("model.path=/nowhere/gpt2")));
 }
 
+TEST(Validate, ASharedObjectMustExist) {
+  EXPECT_THAT(
+      validated({"pipeline=./none.so"}).problems,
+      ElementsAre("[pipeline] ./none.so does not exist. Set pipeline to a shared object or a built-in "
+                  "pipeline"));
+  EXPECT_THAT(validated({"plugins=[./none.so]"}).problems,
+              ElementsAre("[plugins] ./none.so does not exist. Set plugins to shared objects"));
+}
+
 TEST(Validate, JsonHasNullForUnknownValues) {
   const Json bad = Json::parse(to_json(validated({"train.sed=1"})));
   EXPECT_EQ(bad.at("ok"), false);
