@@ -1,5 +1,7 @@
 #include "assembly/job_pipeline.h"
 
+#include <algorithm>
+
 #include "assembly/assembly.h"
 #include "assembly/lm_data.h"
 #include "assembly/trained_job.h"
@@ -7,6 +9,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/words.h"
 #include "comm/group.h"
 #include "config/yaml.h"
 #include "pipelines/pipelines.h"
@@ -41,6 +44,17 @@ std::unique_ptr<Pipeline> make_job_pipeline(const JobConfig& job, const Model* m
   s->model_folder = trained_model_folder(job).value_or(folder);
   pipeline->settings = std::move(s);
   return pipeline;
+}
+
+void check_metrics(const JobConfig& job, const Pipeline& pipeline) {
+  const std::vector<std::string>& names = job.eval.metrics;
+  const auto named = std::ranges::find_if(names, [](const std::string& m) { return m != "loss"; });
+  if (pipeline_info(job.pipeline) || named == names.end()) return;
+  if (in_pipeline(pipeline, "measures_outputs()", [&] { return pipeline.measures_outputs(); })) return;
+  throw UsageError(
+      "[eval] eval.metrics={} ({}): this pipeline has no metrics to select, because measures_outputs() is "
+      "false. Remove the key, or let measures_outputs() return true",
+      excerpt(*named), job.origins.where("eval.metrics"));
 }
 
 JobConfig with_data_config(JobConfig job) {

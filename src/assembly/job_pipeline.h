@@ -18,6 +18,9 @@ std::unique_ptr<Pipeline> make_job_pipeline(const JobConfig& job, const Model* m
                                             const std::string& folder = "",
                                             const std::vector<NamedParts>& named = {});
 
+// UsageError: eval.metrics names metrics, and a user's pipeline has none to select from.
+void check_metrics(const JobConfig& job, const Pipeline& pipeline);
+
 // The job with the keys of the model's config that its training data decide and the job leaves open: the
 // number of classes and their names. Collective.
 JobConfig with_data_config(JobConfig job);

@@ -27,6 +27,7 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
   std::string cache;
   world.together([&] { sizes = batch_sizes(job, c.mesh().dp()); });
   m = open_predict_model(job, world, NamedUse::loss);
+  world.together([&] { check_metrics(job, *m.pipeline); });
   std::optional<DataCache> own;  // on the first rank
   world.on_first([&] { cache = own.emplace(job).path(); });
   cache = world.agree(cache);

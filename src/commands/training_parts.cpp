@@ -23,8 +23,10 @@ std::unique_ptr<Pipeline> make_training_pipeline(const JobConfig& job, const Ass
   if (parts.tokenizer && parts.model)
     generation = eval_generation(job, parts.source, *parts.model, *parts.tokenizer,
                                  job.eval.per_device_batch_size.value_or(per_device));
-  return make_job_pipeline(job, parts.model.get(), parts.tokenizer.get(), generation, parts.source.folder,
-                           parts.named);
+  auto pipeline = make_job_pipeline(job, parts.model.get(), parts.tokenizer.get(), generation,
+                                    parts.source.folder, parts.named);
+  check_metrics(job, *pipeline);
+  return pipeline;
 }
 
 }  // namespace redco

@@ -73,6 +73,7 @@ i64 check_own_parameters(const JobConfig& job) {
   const Assembly parts = info && !info->needs_model ? Assembly() : assemble(job);
   const auto pipeline =
       make_job_pipeline(job, parts.model.get(), parts.tokenizer.get(), {}, parts.source.folder, parts.named);
+  check_metrics(job, *pipeline);
   const ModelParams all = pipeline->all_params();
   i64 n = 0;
   for (const ParamSpec& s : all.specs) n += numel(s.shape);
@@ -93,8 +94,8 @@ i64 check_own_parameters(const JobConfig& job) {
 void validate(JobConfig job, Validation& v) {
   expand_data_folders(job, JobUse::validate);
   check_job(job, JobUse::validate, model_key_problems);
-  v.mp = job.parallel.n_model_shards;
   make_pipeline(job.pipeline);
+  v.mp = job.parallel.n_model_shards;
   if (const auto ranks = declared_ranks(job)) {
     v.n_ranks = *ranks;
     v.dp = replicas(job, *ranks);
