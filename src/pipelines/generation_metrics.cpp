@@ -1,14 +1,13 @@
 #include "pipelines/generation_metrics.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/words.h"
 #include "metrics/bleu.h"
 #include "metrics/chrf.h"
 #include "metrics/rouge.h"
 #include "metrics/text_metrics.h"
+#include "train/eval_outputs.h"
 
 namespace redco {
 
@@ -43,31 +42,12 @@ bool asks_generation_metrics(const std::vector<std::string>& families) {
 
 std::map<std::string, double> generation_metrics(const std::vector<std::string>& families,
                                                  const std::vector<std::string>& outputs) {
-  using Json = nlohmann::ordered_json;
-  std::vector<std::string> predictions;
-  std::vector<std::vector<std::string>> references;
-  const auto text = [](const Json& v) {
-    if (!v.is_string()) throw UsageError("[pipeline] a metric needs texts, got {}", excerpt(v.dump()));
-    return v.get<std::string>();
-  };
-  for (const std::string& line : outputs) {
-    const Json j = Json::parse(line);
-    const Json& prediction = j.at("prediction");
-    predictions.push_back(text(prediction.is_array() ? prediction.at(0) : prediction));
-    std::vector<std::string>& all = references.emplace_back();
-    if (const auto several = j.find("references"); several != j.end()) {
-      for (const Json& one : *several) all.push_back(text(one));
-    } else {
-      all.push_back(text(j.at("reference")));
-    }
-  }
+  const ScoredTexts texts = scored_texts(outputs);
   std::map<std::string, double> out;
   for (const auto& [family, names] : built_in_text_metrics())
     if (families.empty() || std::find(families.begin(), families.end(), family) != families.end())
-      for (const auto& [name, value] : text_scores(family, predictions, references)) out[name] = value;
-  for (const PluginMetric& m : plugin_metrics())
-    if (families.empty() || std::find(families.begin(), families.end(), m.name) != families.end())
-      out[m.name] = m.of(predictions, references);
+      for (const auto& [name, value] : text_scores(family, texts.predictions, texts.references))
+        out[name] = value;
   return out;
 }
 

@@ -20,9 +20,8 @@ std::vector<std::pair<std::string, double>> text_scores(
     const std::string& family, const std::vector<std::string>& predictions,
     const std::vector<std::vector<std::string>>& references, const TextScoreOptions& o = {});
 
-// Metrics of an evaluation's outputs: JSON objects with "prediction" (if it is a list, its first entry
-// counts) and "reference", or "references", a list; also those of plugins. `families`: eval.metrics; empty:
-// all; "loss" is ignored.
+// Metrics of an evaluation's outputs (scored_texts()). `families`: eval.metrics; empty: all; "loss" and
+// metrics of plugins are ignored.
 std::map<std::string, double> generation_metrics(const std::vector<std::string>& families,
                                                  const std::vector<std::string>& outputs);
 // Whether eval.metrics has any of them.

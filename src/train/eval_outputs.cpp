@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/ordered_work.h"
 #include "base/words.h"
 #include "data/image.h"
+#include "metrics/text_metrics.h"
 #include "train/predictor.h"
 #include "train/prefetch.h"
 
@@ -16,8 +18,54 @@ namespace redco {
 using Json = nlohmann::ordered_json;
 
 namespace {
+
 std::string outputs_folder(const std::string& workdir) { return join_path(workdir, "eval_outputs"); }
+
+// Metrics of plugins that eval.metrics selects. If it is empty, all of them where the outputs have texts.
+std::map<std::string, double> plugin_scores(const std::vector<std::string>& selected,
+                                            const std::vector<std::string>& outputs) {
+  std::map<std::string, double> out;
+  std::optional<ScoredTexts> texts;
+  for (const PluginMetric& m : plugin_metrics()) {
+    if (!selected.empty() && std::ranges::find(selected, m.name) == selected.end()) continue;
+    try {
+      if (!texts) texts = scored_texts(outputs);
+    } catch (const UsageError& e) {
+      if (selected.empty()) break;
+      throw UsageError("[eval] eval.metrics has {}, a metric of texts: {}", m.name, e.what());
+    }
+    out[m.name] = m.of(texts->predictions, texts->references);
+  }
+  return out;
+}
+
 }  // namespace
+
+ScoredTexts scored_texts(const std::vector<std::string>& outputs) {
+  ScoredTexts out;
+  const auto text = [](const Json& v, const std::string& line) {
+    if (!v.is_string())
+      throw UsageError(
+          "[pipeline] output() gives {}; expected an object with the texts `prediction` and `reference`, or "
+          "`references`, a list",
+          excerpt(line, 200));
+    return v.get<std::string>();
+  };
+  for (const std::string& line : outputs) {
+    const Json j = Json::parse(line);
+    const auto member = [&](const char* name) { return j.contains(name) ? j.at(name) : Json(); };
+    const Json prediction = member("prediction"), several = member("references");
+    out.predictions.push_back(
+        text(prediction.is_array() && !prediction.empty() ? prediction.at(0) : prediction, line));
+    std::vector<std::string>& all = out.references.emplace_back();
+    if (several.is_array() && !several.empty()) {
+      for (const Json& one : several) all.push_back(text(one, line));
+    } else {
+      all.push_back(text(member("reference"), line));
+    }
+  }
+  return out;
+}
 
 EvalOutputs make_outputs(const Pipeline& pipeline, const ParamTree& params, const Dataset& data,
                          i64 batch_size, i64 n, i64 most) {
@@ -52,6 +100,7 @@ EvalOutputs make_outputs(const Pipeline& pipeline, const ParamTree& params, cons
     if (measured) {
       out.metrics = in_pipeline(pipeline, "output_metrics()",
                                 [&] { return pipeline.output_metrics(examples, out.lines); });
+      out.metrics.merge(plugin_scores(pipeline.settings->eval.metrics, out.lines));
       out.details = in_pipeline(pipeline, "output_details()",
                                 [&] { return pipeline.output_details(examples, out.lines); });
       if (!out.details.empty() && !Json::parse(out.details, nullptr, false).is_object())

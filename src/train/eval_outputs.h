@@ -11,10 +11,11 @@
 namespace redco {
 
 struct EvalOutputs {
-  std::vector<std::string> lines;         // Pipeline::output() of each example; on the first rank
-  std::map<std::string, double> metrics;  // Pipeline::output_metrics() of all outputs; the same on every rank
-  std::string details;                    // Pipeline::output_details(); on the first rank; "": none
-  std::string set;                        // the evaluation set's name
+  std::vector<std::string> lines;  // Pipeline::output() of each example; on the first rank
+  // Pipeline::output_metrics() of all outputs, and metrics of plugins; the same on every rank.
+  std::map<std::string, double> metrics;
+  std::string details;  // Pipeline::output_details(); on the first rank; "": none
+  std::string set;      // the evaluation set's name
 };
 
 // Calls predict() for the first `n` examples, or for all examples if the pipeline measures its outputs.
@@ -22,6 +23,14 @@ struct EvalOutputs {
 // Collective.
 EvalOutputs make_outputs(const Pipeline& pipeline, const ParamTree& params, const Dataset& data,
                          i64 batch_size, i64 n, i64 most = -1);
+
+// The texts that metrics compare. Outputs have "prediction" (if it is a list, its first entry counts) and
+// "reference", or "references", a list. UsageError: an output has no such texts.
+struct ScoredTexts {
+  std::vector<std::string> predictions;
+  std::vector<std::vector<std::string>> references;
+};
+ScoredTexts scored_texts(const std::vector<std::string>& outputs);
 
 // The path of a file in workdir/eval_outputs.
 std::string outputs_path(const std::string& workdir, const ckpt::EvalFile& file);

@@ -289,6 +289,29 @@ TEST_F(Parts, WrongSettingsNameTheirPlaceInTheJob) {
   }
 }
 
+TEST_F(Parts, MetricsOfPluginsScoreTheTextsOfAnyPipeline) {
+  const std::string job = "parts.yaml plugins=./so/optimizers.so train.max_steps=1 workdir=";
+  const std::string measured = " settings.measured=true settings.answers=",
+                    selected = " eval.metrics=[same_length]";
+  const Ran good = command("train " + job + "scores" + measured + "texts" + selected);
+  ASSERT_EQ(good.code, 0) << good.said;
+  EXPECT_THAT(slurp(*dir_ / "scores/metrics.jsonl"), HasSubstr("\"eval_same_length\":1"));
+  const Ran none = command("train " + job + "scores-none" + measured + "head");
+  EXPECT_EQ(none.code, 0) << none.said;
+  const Ran numbers = command("train " + job + "scores-numbers" + measured + "head" + selected);
+  EXPECT_EQ(numbers.code, 2) << numbers.said;
+  EXPECT_THAT(numbers.said,
+              HasSubstr("eval.metrics has same_length, a metric of texts: [pipeline] output() gives "));
+  for (const std::string command_of : {"validate ", "train ", "evaluate "}) {
+    const Ran r = command(command_of + "parts.yaml workdir=scores-refused" + selected +
+                          (command_of == "evaluate " ? " workdir=~" : ""));
+    EXPECT_EQ(r.code, 2) << r.said;
+    EXPECT_THAT(r.said,
+                HasSubstr("eval.metrics=same_length (override 'eval.metrics=[same_length]'): this pipeline "
+                          "has no metrics to select, because measures_outputs() is false"));
+  }
+}
+
 // One line for an answer; no member twice.
 }  // namespace
 }  // namespace redco::test
