@@ -4,10 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/jsonl.h"
 #include "base/ordered_work.h"
 #include "base/temporaries.h"
 #include "data/builtin.h"
+#include "data/image_folder.h"
 #include "train/prefetch.h"
 
 namespace redco {
@@ -38,6 +40,11 @@ void read_line(const JobConfig& job, const PredictModel& m, const Json& j, const
                               found, key);
         found = key;
       }
+    if (!found && j.contains(job.data.fields.image) && is_folder(job.predict.input.value_or("")))
+      throw UsageError(
+          "[predict] predict.input={} ({}) is a folder of images, and pipeline {} reads no images. Give a file of "
+          "JSON lines",
+          *job.predict.input, job.origins.where("predict.input"), job.pipeline);
     if (!found) throw ContentsError("{}: no \"prompt\", \"text\" or \"messages\"", where);
     const Json& value = j.at(found);
     if (std::string_view(found) == "messages") {
@@ -82,7 +89,16 @@ struct PredictRequests::State {
     if (!job.predict.input) return;
     std::string path = *job.predict.input;
     if (is_builtin(path)) path = data_files({path}, true, builtin.emplace().path()).front();
-    lines = std::make_unique<JsonLines>(path);
+    if (!is_folder(path)) {
+      lines = std::make_unique<JsonLines>(path);
+      return;
+    }
+    if (job.data.images)
+      throw UsageError(
+          "[predict] predict.input={} ({}) is a folder of images, but data.images={} ({}) names the folder of all "
+          "images. Remove data.images, e.g. data.images=~",
+          path, job.origins.where("predict.input"), *job.data.images, job.origins.where("data.images"));
+    images.emplace(ImageFolder::open(path, true));
   }
 
   std::optional<Line> next_line() {
@@ -90,6 +106,10 @@ struct PredictRequests::State {
     if (lines) {
       if (!lines->next(line.text)) return std::nullopt;
       line.where = lines->where();
+    } else if (images) {
+      if (n_lines == static_cast<i64>(images->files().size())) return std::nullopt;
+      line.where = images->where(n_lines);
+      line.prompt = {{job.data.fields.image, line.where}};
     } else {
       const auto& prompts = job.predict.prompt;
       if (n_lines == static_cast<i64>(prompts.size())) return std::nullopt;
@@ -106,7 +126,7 @@ struct PredictRequests::State {
     try {
       read_line(job, m, lines ? parse_json_line(line.text, line.where) : line.prompt, line.where, r);
     } catch (const ContentsError& e) {
-      if (!lines || !job.predict.skip_bad) throw;
+      if ((!lines && !images) || !job.predict.skip_bad) throw;
       return {.request = {}, .bad = e.what()};
     }
     return {.request = std::move(r), .bad = std::nullopt};
@@ -121,7 +141,8 @@ struct PredictRequests::State {
   const JobConfig& job;
   const PredictModel& m;
   std::optional<TemporaryFolder> builtin;  // holds the lines of a built-in input
-  std::unique_ptr<JsonLines> lines;        // null for predict.prompt
+  std::unique_ptr<JsonLines> lines;        // null for a folder of images and for predict.prompt
+  std::optional<ImageFolder> images;
   i64 n_lines = 0, skipped = 0;
   std::string first_reason;
   std::deque<PredictRequest> ready;

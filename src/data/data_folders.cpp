@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "data/data_settings.h"
+#include "data/image_folder.h"
 
 namespace redco {
 
@@ -18,6 +19,7 @@ FolderFiles files_of_folder(const std::string& folder, const std::optional<std::
     const std::string one = format_by_name(name);
     if (!info || one.empty() || (format && one != *format)) {
       ++out.skipped;
+      if (out.image.empty() && is_image_name(name)) out.image = path;
       continue;
     }
     if (out.files.empty()) out.format = one;

@@ -14,6 +14,7 @@ struct FolderFiles {
   std::string format;              // of all files; of the first one if they differ
   std::string other;               // a file of another format; "" if there is none
   i64 skipped = 0;                 // files of unknown format, without hidden ones
+  std::string image;               // an image among them; "" if there is none
   bool has_folders = false;
 };
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/words.h"
 
 namespace redco {
 
@@ -36,7 +37,16 @@ ImageFolder ImageFolder::open(const std::string& path, bool without_classes) {
   ImageFolder f(FileStore::open(path));
   std::vector<std::string> names = f.store_.names();
   const size_t all = names.size();
-  std::erase_if(names, [](const std::string& name) { return !is_image_name(name); });
+  std::string other;
+  std::erase_if(names, [&](const std::string& name) {
+    if (is_image_name(name)) return false;
+    if (other.empty()) other = name;
+    return true;
+  });
+  if (!other.empty())
+    f.ignored_ =
+        fmt::format("; {}: {} ignored, such as {}", path,
+                    counted(static_cast<i64>(all - names.size()), "other file"), f.store_.where(other));
   if (names.empty())
     throw ContentsError("[data] {}: no image (*.png, *.jpg, *.jpeg) in its {} files", path, all);
   const size_t root = common_root(names);

@@ -15,10 +15,10 @@ struct ImageFile {
 
 class ImageFolder {
  public:
-  // All *.png, *.jpg and *.jpeg (any case) below `path`; other files are ignored. The class is the image's
-  // folder, as a path from the root ("cat", "Greek/character01"). A single top folder that contains
-  // everything, as in many archives, is not part of the class. ContentsError if there are no images, or if an
-  // image is in no folder. without_classes: all images have the class "", in any folder.
+  // All *.png, *.jpg and *.jpeg (any case) below `path`; other files are ignored and counted. The class is
+  // the image's folder, as a path from the root ("cat", "Greek/character01"). A single top folder that
+  // contains everything, as in many archives, is not part of the class. ContentsError if there are no images,
+  // or if an image is in no folder. without_classes: all images have the class "", in any folder.
   static ImageFolder open(const std::string& path, bool without_classes = false);
 
   const std::string& path() const { return store_.path(); }
@@ -31,6 +31,8 @@ class ImageFolder {
   // The bytes of files()[i], and its name in messages. Thread-safe.
   std::string read(i64 i) const { return store_.read(files_[static_cast<size_t>(i)].name); }
   std::string where(i64 i) const { return store_.where(files_[static_cast<size_t>(i)].name); }
+  // "; photos: 2 other files ignored, such as photos/notes.txt"; "" if there are none.
+  const std::string& ignored() const { return ignored_; }
   // Of names and classes, not of pixels.
   std::string fingerprint() const;
 
@@ -41,6 +43,7 @@ class ImageFolder {
   std::vector<std::string> classes_;
   std::vector<ImageFile> files_;
   std::vector<i64> begins_;
+  std::string ignored_;
 };
 
 // Whether a name has the extension of an image.

@@ -23,6 +23,14 @@ std::vector<std::string> files_of(const JobConfig& job, const std::string& key, 
   const bool files_only = pipeline && pipeline->reads_files_only;
   if (!files_only && (found.files.empty() || found.has_folders)) return {folder};
   const std::string path = excerpt(folder, 200);
+  // Texts among images: a built-in pipeline reads the images.
+  if (!files_only && !found.image.empty() && found.format == "text" && !job.data.format) {
+    if (pipeline) return {folder};
+    throw UsageError(
+        "the folder {} has images and texts, such as {} and {}, expected one of the two. To read the images, "
+        "remove the texts; to read the texts, set data.format: text",
+        path, excerpt(file_name(found.image)), excerpt(file_name(found.files[0])));
+  }
   if (found.files.empty())
     throw UsageError(
         "the folder {} has no {}, expected names ending in .txt, .jsonl, .ndjson, .tsv or .csv, also with "

@@ -85,6 +85,7 @@ std::string LabelledImages::describe() const {
   std::string s = fmt::format("{} images", size());
   if (!idx_.empty()) s += fmt::format(" of {} x {}", idx_[0].height, idx_[0].width);
   if (targets_.classes) s += " in " + targets_.classes->words();
+  for (const ImageFolder& f : folders_) s += f.ignored();
   if (n_bad_ > 0) s += fmt::format("; {} bad rows skipped, the first: {}", n_bad_, first_bad_);
   return s;
 }

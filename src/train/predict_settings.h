@@ -18,10 +18,12 @@ struct PredictSettings : GenerationSettings {
   i64 batch_size = 8;
 
   void visit(SettingsVisitor& v) {
-    v.field("input", input,
-            "JSONL file of prompts (.gz and .zst are read too), one object per line: {\"prompt\": text}, "
-            "{\"text\": text} or {\"messages\": [...]} for the model's chat template; an \"id\" is copied to "
-            "the output; or builtin:NAME, the evaluation lines of a built-in data set")
+    v.field(
+         "input", input,
+         "JSONL file of prompts (.gz and .zst are read too), one object per line: {\"prompt\": text}, "
+         "{\"text\": text} or {\"messages\": [...]} for the model's chat template; an \"id\" is copied to "
+         "the output; or builtin:NAME, the evaluation lines of a built-in data set; or a folder of images, "
+         "sorted by name")
         .path();
     v.field("output", output,
             "JSONL file of predictions, in the order of the input; ~: the terminal. A run that was stopped "

@@ -59,6 +59,28 @@ TEST_F(Requests, BuiltinDataAreThoseForEvaluation) {
               HasSubstr("builtin:none"));
 }
 
+TEST_F(Requests, AFolderOfImagesIsALineForEach) {
+  std::filesystem::create_directories(dir / "photos/b");
+  const std::string png = test::slurp(std::string(REDCO_FIXTURES) + "/images/grey.png");
+  for (const char* name : {"photos/b/2.png", "photos/1.png", "photos/notes.txt"})
+    test::spill(dir / name, png);
+  const Words vit = {"pipeline=classification",     "model.arch=vit",
+                     "model.hidden_size=8",         "model.num_hidden_layers=1",
+                     "model.num_attention_heads=2", "model.intermediate_size=8",
+                     "model.image_size=8",          "model.patch_size=4",
+                     "model.num_channels=1",        "model.num_labels=2",
+                     "data.resize_images=true",     "predict.input=" + (dir / "photos")};
+  const auto r = all(job_of("", vit));
+  ASSERT_EQ(r.size(), 2u);
+  EXPECT_EQ(r[0].head, "{\"id\":0,\"image\":\"" + (dir / "photos/1.png") + "\"}");
+  EXPECT_EQ(r[1].head, "{\"id\":1,\"image\":\"" + (dir / "photos/b/2.png") + "\"}");
+  Words named = vit;
+  named.push_back("data.images=" + (dir / "photos"));
+  EXPECT_THAT(usage_error([&] { all(job_of("", named)); }), HasSubstr("Remove data.images"));
+  EXPECT_THAT(usage_error([&] { all(job({"predict.input=" + (dir / "photos")})); }),
+              HasSubstr("is a folder of images, and pipeline lm reads no images. Give a file of JSON lines"));
+}
+
 TEST_F(Requests, LinesKeepTheirIds) {
   const auto r =
       all(job_with("{\"text\": \"a\", \"id\": {\"n\": 1}}\n\n \t\r\n{\"prompt\": \"b\", \"x\": 3}\n"));

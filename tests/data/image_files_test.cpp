@@ -76,6 +76,7 @@ TEST(ImageFolder, ClassesAreFolders) {
     EXPECT_EQ(f.read(1), kPng);
     EXPECT_THAT(f.where(1), HasSubstr(zip ? "a.zip:cat/b.PNG" : "a/cat/b.PNG"));
     EXPECT_EQ(decode_image(f.read(0), f.where(0)).width, 13);
+    EXPECT_THAT(f.ignored(), ::testing::MatchesRegex("; .*: 1 other file ignored, such as .*cat/notes.txt"));
   }
 }
 

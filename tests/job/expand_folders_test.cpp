@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/error_text.h"
 #include "support/jobs.h"
 #include "support/temp_dir.h"
 
@@ -17,10 +18,10 @@ using ::testing::HasSubstr;
 class ExpandFolders : public ::testing::Test {
  protected:
   void SetUp() override {
-    for (const char* name : {"texts", "images", "images/cat", "table"})
+    for (const char* name : {"texts", "images", "images/cat", "table", "photos"})
       std::filesystem::create_directory(dir_ / name);
     for (const char* name : {"texts/b.txt", "texts/a.txt.zst", "images/notes.txt", "images/cat/1.png",
-                             "table/all.csv", "table/1.png", "one.txt"})
+                             "table/all.csv", "table/1.png", "photos/1.png", "photos/readme.txt", "one.txt"})
       spill(dir_ / name, "");
   }
   std::vector<std::string> train(const std::string& pipeline, const std::string& folder) {
@@ -46,6 +47,17 @@ TEST_F(ExpandFolders, FoldersOfImagesStay) {
     EXPECT_THAT(train(pipeline, "images/cat"), ElementsAre(dir_ / "images/cat")) << pipeline;
     EXPECT_THAT(train(pipeline, "table"), ElementsAre(dir_ / "table/all.csv")) << pipeline;
   }
+}
+
+// A user's pipeline may read either.
+TEST_F(ExpandFolders, TextsAmongImages) {
+  for (const char* pipeline : {"classification", "regression", "maml"})
+    EXPECT_THAT(train(pipeline, "photos"), ElementsAre(dir_ / "photos")) << pipeline;
+  EXPECT_THAT(train("lm", "photos"), ElementsAre(dir_ / "photos/readme.txt"));
+  EXPECT_THAT(
+      usage_error([&] { train("./own.so", "photos"); }),
+      HasSubstr("has images and texts, such as 1.png and readme.txt, expected one of the two. To read the "
+                "images, remove the texts; to read the texts, set data.format: text"));
 }
 
 TEST_F(ExpandFolders, FilesOfAListHaveThePlaceOfTheirFolder) {
