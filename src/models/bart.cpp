@@ -74,7 +74,7 @@ class Bart : public Model {
     ApplyOptions own = o;
     own.cache = nullptr;
     const Tensor x =
-        run(p, encoder_, in.input_ids, {}, own,
+        run(p, encoder_, in.input_ids, in.positions, own,
             [this, mask = in.key_mask, own](const ParamTree& q, i64 i, const Tensor& h) {
               return feed_forward(q, encoder_, i, attend_to_itself(q, encoder_, i, h, mask, own), own);
             });
@@ -148,8 +148,8 @@ class Bart : public Model {
     }
   }
 
-  // Embeddings and blocks; apply_block(params, i, x) is block i. positions: the decoder's; the encoder's
-  // positions count padding too.
+  // Embeddings and blocks; apply_block(params, i, x) is block i. Positions that are not given count padding
+  // too.
   template <class Block>
   Tensor run(const ParamTree& p, const Stack& s, const Tensor& ids, const Tensor& positions,
              const ApplyOptions& o, const Block& apply_block) const {

@@ -163,7 +163,8 @@ class Bert : public Model {
   Tensor embed(const ParamTree& p, const EncoderInputs& in) const {
     const Tensor& ids = in.input_ids;
     const auto padding = roberta_ ? std::optional<i32>(pad_token_id_) : std::nullopt;
-    const Tensor positions = row_positions(ids, roberta_ ? padding_row_ + 1 : 0, padding);
+    const Tensor positions =
+        in.positions.defined() ? in.positions : row_positions(ids, roberta_ ? padding_row_ + 1 : 0, padding);
     const Tensor types = in.token_type_ids.defined() ? in.token_type_ids : full_ids_like(ids, 0);
     return add(
         {embedding(p[at("embeddings.word_embeddings.weight")], ids, padding_row_),

@@ -63,7 +63,8 @@ class DiT : public Model {
   Tensor encode_memory(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
     Scope s("text_encoder");
     Tensor x = embedding(p["text.embed.weight"], in.input_ids) +
-               embedding(p["text.positions.weight"], row_positions(in.input_ids, 0));
+               embedding(p["text.positions.weight"],
+                         in.positions.defined() ? in.positions : row_positions(in.input_ids, 0));
     x = residual(o, concat({broadcast_to(p["text.start"], {x.size(0), 1, width_}), x}, 1));
     const Tensor mask = with_start(in.key_mask);
     for (i64 i = 0; i < text_layers_; ++i) {

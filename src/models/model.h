@@ -36,6 +36,8 @@ struct EncoderInputs {
   Tensor pixel_values{};    // [B, channels, height, width]; images instead of ids
   Tensor features{};        // [B, F]; numbers instead of ids. Text-to-image: the time of each image, [B, 1]
   Tensor memory{};          // text-to-image: encode()'s output for input_ids and key_mask
+  // [B, S] i32: rows of the table of positions, where the family has one; undefined: those of the family.
+  Tensor positions{};
 };
 
 // The task of a model; its names are those of verify's fixtures and model cards.

@@ -81,7 +81,8 @@ class Performer : public Model {
       Scope s("embedding");
       const std::string e = "performer.embeddings.";
       x = residual(o, embedding(p[e + "word_embeddings.weight"], in.input_ids, padding_row_) +
-                          embedding(p[e + "position_embeddings.weight"], row_positions(in.input_ids, 0)));
+                          embedding(p[e + "position_embeddings.weight"],
+                                    in.positions.defined() ? in.positions : row_positions(in.input_ids, 0)));
       x = dropout(o, "embedding", dropout_, x);
       if (in.key_mask.defined())
         seen = reshape(embedding(from_values({2, 1}, std::span<const float>(kSeen)), in.key_mask),
