@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/error_text.h"
 #include "support/op_cases.h"
 
 namespace redco {
@@ -193,6 +194,12 @@ TEST(Conv2d, MisuseIsAnError) {
     EXPECT_THROW(conv2d(zeros({2, 3, 3}), zeros({1, 2, 3, 3})), BugError);
     EXPECT_THROW(conv2d(zeros({1, 1, 3, 3}), zeros({1, 1, 3, 3}), zeros({2})), BugError);
     EXPECT_THROW(conv2d(zeros({1, 1, 3, 3}), zeros({1, 1, 3, 3}), {}, {{0, 1}, {0, 0}}), BugError);
+    EXPECT_THAT(error_text<BugError>([] {
+                  conv2d(zeros({1, 1, 3, 4}), zeros({1, 1, 6, 2}), {}, {{1, 1}, {1, 0}});
+                }),
+                ::testing::HasSubstr("is larger than the padded images"));
+    EXPECT_EQ(conv2d(zeros({1, 1, 3, 4}), zeros({1, 1, 5, 2}), {}, {{1, 1}, {1, 0}}).shape(),
+              (Shape{1, 1, 1, 3}));
     EXPECT_THROW(avg_pool2d(zeros({1, 1, 1})), BugError);
     EXPECT_THROW(max_pool2d(zeros({4, 4}), {{2, 2}, {2, 2}, {2, 2}}), BugError);
   });

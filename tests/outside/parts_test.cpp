@@ -220,6 +220,24 @@ TEST_F(Parts, WithoutItsAdaptersTheModelIsTheBase) {
   EXPECT_THAT(whole.said, HasSubstr("is trained as a whole, so the model before the training is not kept"));
 }
 
+TEST_F(Parts, AFrozenModelMayHaveAdapters) {
+  if (!fs::exists(*dir_ / "lora")) trains("lora", "settings.without_adapters=true train.lora.rank=2");
+  const std::string adapter = "adapter: lora/checkpoints/last";
+  const std::string words = "settings.reference=true models.reference='{path: base, " + adapter + "}'";
+  same_on_all_meshes("adapted", words);
+  EXPECT_GT(losses("adapted").at({1, "loss_distance"}), 0);
+  const std::string optimizer = slurp(*dir_ / "adapted/checkpoints/last/training/optimizer.safetensors");
+  EXPECT_EQ(optimizer.find("lora_"), std::string::npos);
+  EXPECT_EQ(optimizer.find("reference/"), std::string::npos);
+  // The folder of the adapter names its base.
+  trains("adapted-alone", "settings.reference=true models.reference.path=lora/checkpoints/last");
+  EXPECT_EQ(losses("adapted-alone"), losses("adapted"));
+  // The same adapter in the model that is trained: no distance before the first update.
+  trains("adapted-both", words + " model.adapter=lora/checkpoints/last");
+  EXPECT_EQ(losses("adapted-both").at({1, "loss_distance"}), 0);
+  EXPECT_GT(losses("adapted-both").at({6, "loss_distance"}), 0);
+}
+
 // `data`, `validate` and `bench` know the pipeline's settings and parameters.
 TEST_F(Parts, AllCommandsReadThePipelinesSettings) {
   const Ran v = command("validate parts.yaml settings.value_head=true");
@@ -313,5 +331,20 @@ TEST_F(Parts, MetricsOfPluginsScoreTheTextsOfAnyPipeline) {
 }
 
 // One line for an answer; no member twice.
+TEST_F(Parts, AnswersAreLinesOfTheOutput) {
+  spill(*dir_ / "asked.jsonl", "{\"prompt\": \"a\"}\n{\"prompt\": \"b\"}\n");
+  const std::string words =
+      "predict parts.yaml predict.input=asked.jsonl predict.output=answers.jsonl settings.answers=";
+  const Ran lines = command(words + "lines");
+  ASSERT_EQ(lines.code, 0) << lines.said;
+  EXPECT_EQ(slurp(*dir_ / "answers.jsonl"),
+            "{\"id\":0,\"prompt\":\"a\",\"head\":1}\n{\"id\":1,\"prompt\":\"b\",\"head\":1}\n");
+  const Ran twice = command(words + "prompt predict.overwrite=true");
+  EXPECT_EQ(twice.code, 2) << twice.said;
+  EXPECT_THAT(
+      twice.said,
+      HasSubstr("prompt 1 of asked.jsonl and its answer both have a member \"prompt\". Rename the one"));
+}
+
 }  // namespace
 }  // namespace redco::test

@@ -50,6 +50,13 @@ TEST(EpochExamples, AreMadeOncePerEpochAndKeptInTheState) {
     EXPECT_EQ(again->get(0).values, first->get(0).values);
     EXPECT_EQ(resumed.notes(), kept.notes());
 
+    // Other examples of the same epoch are other training data.
+    EpochExamples forgot;
+    const auto others = forgot.source(ctx, "test", 3, make);
+    EXPECT_EQ(others->size(), first->size());
+    EXPECT_NE(others->fingerprint(), first->fingerprint());
+    made = 1;
+
     ctx.epoch = 5;
     EXPECT_THAT(numbers_of(*resumed.source(ctx, "test", 3, make)), ::testing::Each(::testing::Ge(20)));
     EXPECT_EQ(made, 2);
