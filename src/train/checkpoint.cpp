@@ -137,12 +137,13 @@ void check_same_lora(const LoraConfig& was, const LoraConfig& is, const std::str
 // The parameters that the pipeline has besides the model's are those of the checkpoint.
 void check_same_extra(const std::string& checkpoint, const ParamTree& params) {
   const std::string folder = join_path(checkpoint, part_folder(kExtra));
+  const ParamTree extra = params.has_part(kExtra) ? params.part(kExtra) : ParamTree({}, {});
   ckpt::StoredDifferences d;
   if (is_folder(folder)) {
     const auto files = ckpt::ModelFiles::open(folder);
-    d = ckpt::stored_differences(params.has_part(kExtra) ? params.part(kExtra) : ParamTree({}, {}), files);
-  } else if (params.has_part(kExtra)) {
-    for (const ParamSpec& s : params.part(kExtra).specs()) d.missing.push_back(s.name);
+    d = ckpt::stored_differences(extra, files);
+  } else {
+    for (const ParamSpec& s : extra.specs()) d.missing.push_back(s.name);
   }
   std::string what;
   const auto add = [&](const char* kind, const std::vector<std::string>& names) {

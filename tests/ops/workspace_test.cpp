@@ -46,7 +46,8 @@ TEST(PlannedValues, AreZerosOfTheRightNumber) {
   for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 1}}) {
     const auto context = Context::meta(mesh, 0);
     const Context::Use use(*context);
-    const Tensor x = random_normal({4, 3}, 1), ids = from_ids({4}, {1, 2, 3, 4}, batch_layout());
+    const Tensor x = random_normal({4, 3}, 1),
+                 ids = from_ids({4}, std::vector<i32>{1, 2, 3, 4}, batch_layout());
     EXPECT_EQ(to_values(x), std::vector<double>(12, 0));
     EXPECT_EQ(to_ids(ids), std::vector<i32>(4, 0));
     EXPECT_EQ(item(sum_all(x)), 0);

@@ -59,8 +59,8 @@ TEST_F(ClipOutside, DataShowsTheExamplesOfThePipeline) {
         {"rows of 1 to 4 ids",
          "row 2 of 12\n  point: 2 ids: 1 1\n    '\\x01\\x01'\n  here: 4 values: 1 1 0 0\n"});
   shows(
-      "job.yaml pipeline=./so/zloss/zloss.so model.arch=gpt2 model.tokenizer=bytes data.train=views.jsonl "
-      "data.format=text data.max_length=16",
+      "job.yaml pipeline=./so/zloss/zloss.so model.arch=gpt2 model.n_layer=1 model.n_head=2 model.n_embd=16 "
+      "model.tokenizer=bytes data.train=views.jsonl data.format=text data.max_length=16",
       {"the loss counts the tokens in [brackets]"});
   const Ran none = command("data job.yaml pipeline=./so/layout.so --split eval");
   EXPECT_EQ(none.code, 2) << none.said;

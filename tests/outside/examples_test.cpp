@@ -306,7 +306,7 @@ TEST_F(Examples, JobsLearnAndReportTheirEpsilon) {
 
 TEST_F(Examples, MistakesInTheirSettingsAreNamed) {
   const std::pair<std::string, std::string> cases[] = {
-      {"settings.lot_sizes=3", "unknown key lot_sizes; did you mean lot_size?"},
+      {"settings.lot_sizes=3", "unknown key settings.lot_sizes; did you mean settings.lot_size?"},
       {"settings.clip=0", "clip: expected a number > 0"},
       {"train.global_batch_size=120", "[dp_sgd] train.global_batch_size is 120"},
       {"settings.noise_multiplier=1",

@@ -41,7 +41,6 @@ TEST(Tensor, MetaHasNoStorage) {
   const Tensor t = zeros({i64{1} << 30, 1000});
   EXPECT_TRUE(t.is_meta());
   EXPECT_EQ(c->arena().in_use(), (i64{1} << 30) * 4000);
-  EXPECT_TRUE(to_values(t).empty());
 }
 
 TEST(Tensor, LocalPartsFormTheGlobalTensor) {
