@@ -104,9 +104,10 @@ train: {{global_batch_size: {args.rows}, per_device_batch_size: {args.rows // 2}
 eval: {{sanity_check: false, per_device_batch_size: {args.rows // 2}}}
 checkpoint: {{save_optimizer: false, resume: never}}
 """)
-    if not os.path.exists(path(model + "-initial")):  # a step with learning rate 0 keeps the initial weights
+    initial = path(model + "-initial", "checkpoints", "step-00000001")
+    if not os.path.exists(initial):  # a step with learning rate 0 keeps the initial weights
         redco(*job(model, path(model + "-initial"), "train.max_steps=1", "train.learning_rate=0", "data.eval=[]"))
-    return path(model + "-initial", "checkpoints", "step-00000001")
+    return initial
 
 
 def run_redco(model, initial, *more):
