@@ -94,7 +94,7 @@ i64 check_own_parameters(const JobConfig& job) {
 void validate(JobConfig job, Validation& v) {
   expand_data_folders(job, JobUse::validate);
   check_job(job, JobUse::validate, model_key_problems);
-  make_pipeline(job.pipeline);
+  make_pipeline(job.pipeline);  // throws if it cannot be loaded; its parameters may be left unchecked below
   v.mp = job.parallel.n_model_shards;
   if (const auto ranks = declared_ranks(job)) {
     v.n_ranks = *ranks;

@@ -126,9 +126,9 @@ Tensor sum_of_parts(SmallVector<Tensor, 2>& parts, const Node::Output& born) {
     Tensors partial, rest;
     for (const Tensor& p : parts) (is_partial_on(AxisRole::model, p) ? partial : rest).push_back(p);
     if (partial.size() > 1) {
-      rest.insert(rest.begin(), 1, add(partial));
+      rest.insert(rest.begin(), add(partial));
     } else if (!partial.empty()) {
-      rest.insert(rest.begin(), 1, partial[0]);
+      rest.insert(rest.begin(), partial[0]);
     }
     sum = rest.size() == 1 ? rest[0] : add(rest);
   }

@@ -10,6 +10,7 @@
 // ./x.so` selects it.
 #pragma once
 
+#include <concepts>
 #include <map>
 #include <memory>
 #include <optional>
@@ -78,32 +79,25 @@ struct StepContext {
 [[noreturn]] void missing_part(const Model* model);
 [[noreturn]] void missing_part(const Tokenizer* tokenizer);
 [[noreturn]] void missing_part(const Dataset* data);
-template <class T>
+template <class T, class Pointer = const T*>
 class JobPart {
  public:
-  JobPart(const T* part = nullptr) : part_(part) {}  // NOLINT: as a pointer
-  operator const T*() const { return part_; }        // NOLINT
-  const T& operator*() const { return part_ ? *part_ : (missing_part(part_), *part_); }
+  JobPart() = default;
+  template <std::convertible_to<Pointer> P>
+  JobPart(P part) : part_(std::move(part)) {}  // NOLINT: as a pointer
+  operator Pointer() const { return part_; }   // NOLINT
+  explicit operator bool() const { return part_ != nullptr; }
+  const T& operator*() const {
+    if (!part_) missing_part(static_cast<const T*>(nullptr));
+    return *part_;
+  }
   const T* operator->() const { return &**this; }
 
  private:
-  const T* part_;
+  Pointer part_{};
 };
-
-// The job's training data, null without data.train: as JobPart, for an object with several owners.
-class JobData {
- public:
-  JobData() = default;
-  template <class D>
-  JobData(std::shared_ptr<D> data) : data_(std::move(data)) {}       // NOLINT: as a pointer
-  operator std::shared_ptr<const Dataset>() const { return data_; }  // NOLINT
-  explicit operator bool() const { return data_ != nullptr; }
-  const Dataset& operator*() const { return data_ ? *data_ : (missing_part(data_.get()), *data_); }
-  const Dataset* operator->() const { return &**this; }
-
- private:
-  std::shared_ptr<const Dataset> data_;
-};
+// The job's training data: absent without data.train.
+using JobData = JobPart<Dataset, std::shared_ptr<const Dataset>>;
 
 // A model of the job's section `models:`. Its parameters are params.part(name) of the tree that loss() and
 // predict() get; those of a frozen one are constants.

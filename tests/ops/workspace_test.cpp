@@ -41,19 +41,6 @@ i64 peak_of(Context& c, const Case& k) {
   return c.arena().peak_in_use() - before;
 }
 
-// Code that reads values runs the same in a plan: there all of them are 0.
-TEST(PlannedValues, AreZerosOfTheRightNumber) {
-  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 1}}) {
-    const auto context = Context::meta(mesh, 0);
-    const Context::Use use(*context);
-    const Tensor x = random_normal({4, 3}, 1),
-                 ids = from_ids({4}, std::vector<i32>{1, 2, 3, 4}, batch_layout());
-    EXPECT_EQ(to_values(x), std::vector<double>(12, 0));
-    EXPECT_EQ(to_ids(ids), std::vector<i32>(4, 0));
-    EXPECT_EQ(item(sum_all(x)), 0);
-  }
-}
-
 TEST(Workspace, IsAllocatedInTheArenaOfRunAndPlan) {
   const auto attend = [](const std::vector<Tensor>& x) { return attention(x[0], x[1], x[2], {}); };
   constexpr i64 B = 2, T = 96, H = 8, K = 2, D = 16;

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "ops/reduce.h"
 #include "support/ranks.h"
 #include "tensor/node.h"
 
@@ -41,6 +42,19 @@ TEST(Tensor, MetaHasNoStorage) {
   const Tensor t = zeros({i64{1} << 30, 1000});
   EXPECT_TRUE(t.is_meta());
   EXPECT_EQ(c->arena().in_use(), (i64{1} << 30) * 4000);
+}
+
+// Code that reads values runs the same in a plan: there all of them are 0.
+TEST(Tensor, PlannedValuesAreZerosOfTheRightNumber) {
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 1}}) {
+    const auto context = Context::meta(mesh, 0);
+    const Context::Use use(*context);
+    const Tensor x = random_normal({4, 3}, 1),
+                 ids = from_ids({4}, std::vector<i32>{1, 2, 3, 4}, batch_layout());
+    EXPECT_EQ(to_values(x), std::vector<double>(12, 0));
+    EXPECT_EQ(to_ids(ids), std::vector<i32>(4, 0));
+    EXPECT_EQ(item(sum_all(x)), 0);
+  }
 }
 
 TEST(Tensor, LocalPartsFormTheGlobalTensor) {
