@@ -10,7 +10,7 @@ target_precompile_headers(redco_pch PRIVATE ${CMAKE_SOURCE_DIR}/src/base/pch.h)
 function(redco_module NAME)
   cmake_parse_arguments(M "" "" "DEPS;LIBS;LINK" ${ARGN})
   file(GLOB_RECURSE SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${NAME}/*.cpp)
-  list(FILTER SOURCES EXCLUDE REGEX "/isa/|/avx512_bf16/|/pch.cpp$")
+  list(FILTER SOURCES EXCLUDE REGEX "/isa/|/avx512_bf16/|/amx/|/pch.cpp$")
   if(NOT SOURCES)
     add_library(redco_${NAME} INTERFACE)
     target_include_directories(redco_${NAME} INTERFACE ${CMAKE_SOURCE_DIR}/src)
@@ -42,16 +42,16 @@ function(redco_module NAME)
   set(REDCO_LIBS "${REDCO_LIBS};${M_LIBS};${M_LINK}" CACHE INTERNAL "")
 endfunction()
 
-# redco_bf16_sources(NAME files...): files for CPUs with AVX512-BF16 (src/NAME/.../avx512_bf16).
-function(redco_bf16_sources NAME)
-  add_library(redco_${NAME}_avx512_bf16 OBJECT ${ARGN})
-  target_include_directories(redco_${NAME}_avx512_bf16 PRIVATE ${CMAKE_SOURCE_DIR}/src)
+# redco_bf16_sources(NAME ISA FLAGS files...): files for CPUs that multiply pairs of bf16 (src/NAME/.../ISA).
+function(redco_bf16_sources NAME ISA FLAGS)
+  add_library(redco_${NAME}_${ISA} OBJECT ${ARGN})
+  target_include_directories(redco_${NAME}_${ISA} PRIVATE ${CMAKE_SOURCE_DIR}/src)
   # GCC 12 takes the undefined operands inside of its own intrinsics for uninitialized variables.
   target_compile_options(
-    redco_${NAME}_avx512_bf16 PRIVATE -march=x86-64-v4 -mavx512bf16 -mprefer-vector-width=512 -O3
-                                      $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
+    redco_${NAME}_${ISA} PRIVATE -march=x86-64-v4 -mavx512bf16 ${FLAGS} -mprefer-vector-width=512 -O3
+                                 $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
   )
-  set(REDCO_OBJECTS "${REDCO_OBJECTS};$<TARGET_OBJECTS:redco_${NAME}_avx512_bf16>" CACHE INTERNAL "")
+  set(REDCO_OBJECTS "${REDCO_OBJECTS};$<TARGET_OBJECTS:redco_${NAME}_${ISA}>" CACHE INTERNAL "")
 endfunction()
 
 # redco_isa_sources(NAME files...): compiles each file of src/NAME/isa once per instruction set. REDCO_ISA is the name of

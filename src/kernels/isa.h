@@ -4,15 +4,15 @@
 
 namespace redco::kernels {
 
-// x86-64-v2, -v3, -v4, and -v4 with products of bf16 pairs (AVX512-BF16), for which only products of bf16 are
-// compiled (kernels/cpu/bf16_tiles.h).
-enum class Isa { baseline, avx2, avx512, avx512_bf16 };
+// x86-64-v2, -v3, -v4, -v4 with products of bf16 pairs (AVX512-BF16), and with tiles of them too (AMX). For
+// the last two only products of bf16 are compiled (kernels/cpu/bf16_tiles.h).
+enum class Isa { baseline, avx2, avx512, avx512_bf16, amx };
 
 const char* name_of(Isa isa);
 // The widest instruction set that this CPU supports.
 Isa best_isa();
-// The instruction set in use: best_isa(), or a lower one set by the environment variable REDCO_ISA. Throws
-// UsageError if REDCO_ISA is not a name, or this CPU does not support it.
+// The instruction set in use: the fastest one, or the one that the environment variable REDCO_ISA names.
+// Throws UsageError if REDCO_ISA is not a name, or this CPU does not support it.
 Isa isa();
 // For tests and benchmarks: uses `isa` in the whole process and returns the previous one. REQUIRES: isa <=
 // best_isa().
@@ -24,6 +24,7 @@ Isa use_isa(Isa isa);
 #define REDCO_ISA_CALL(...)            \
   [&] {                                \
     switch (::redco::kernels::isa()) { \
+      case Isa::amx:                   \
       case Isa::avx512_bf16:           \
       case Isa::avx512:                \
         return avx512::__VA_ARGS__;    \

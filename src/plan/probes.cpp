@@ -94,8 +94,10 @@ void Probes::measure(const Call& call, const std::vector<double>& distances, boo
   };
   const i64 in_bytes = used(in_, in), out_bytes = used(out_, out);
   for (const double distance : distances) {
-    // The calls that go through `distance` bytes, then begin again.
-    const i64 fits = static_cast<i64>(distance) / std::max<i64>(1, in_bytes + out_bytes);
+    // The calls that go through `distance` bytes, then begin again. A call whose operands do not move has
+    // one.
+    const i64 moves = in_bytes + out_bytes;
+    const i64 fits = moves > 0 ? static_cast<i64>(distance) / moves : 1;
     const i64 room_in = in_.memory.local_bytes() / std::max<i64>(1, in_bytes);
     const i64 room_out = out_.memory.local_bytes() / std::max<i64>(1, out_bytes);
     const i64 slots = std::clamp<i64>(fits, 1, std::min(room_in, room_out));

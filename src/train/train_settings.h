@@ -280,7 +280,7 @@ struct TrainSettings {
     v.field(
          "compute_dtype", compute_dtype,
          "data type of activations and matrix products. bf16 halves the memory of most activations, and is "
-         "faster on CPUs with AVX512-BF16. Sums, the residual stream, statistics, gradients of weights and the "
+         "faster on CPUs with AMX or AVX512-BF16. Sums, the residual stream, statistics, gradients of weights and the "
          "weights stay fp32; on other CPUs, products widen bf16 to fp32")
         .one_of({"fp32", "bf16"})
         .on_resume(OnResume::note)

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "kernels/threads.h"
+#include "plan/probes.h"
 #include "planning.h"
 
 namespace redco {
@@ -39,6 +40,23 @@ TEST(Measure, GivesTablesThatAPlanUses) {
     EXPECT_NE(s.kernel(c.kind), nullptr) << c.kind;
     EXPECT_GT(c.seconds, 0) << c.kind;
   }
+}
+
+// A kernel whose operands stay where they are has no distance to go through: 16 million calls took minutes.
+TEST(Measure, AKernelWithoutMovingOperandsIsCalledAFewTimes) {
+  Context context(Mesh(1, 1), make_self_group());
+  const Context::Use use(context);
+  Probes probes(context, rough(), i64{4} << 20);
+  const View ids = probes.ids({8}, 8);
+  i64 calls = 0;
+  probes.measure(
+      [&] {
+        ++calls;
+        context.queue().check_ids(ids, {.end = 8});
+      },
+      {1e6, 2e6});
+  EXPECT_GT(calls, 2);
+  EXPECT_LT(calls, 100'000);
 }
 
 TEST(Measure, RanksMeasureTogether) {

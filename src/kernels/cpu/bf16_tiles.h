@@ -1,35 +1,58 @@
-// Tiles of matrix products that read bf16 and add up in fp32, for CPUs that multiply pairs of bf16
-// (AVX512-BF16: instruction VDPBF16PS). They run on the calling thread. REQUIRES: isa() is avx512_bf16.
+// Tiles of matrix products that read bf16 and add up in fp32, for CPUs that multiply pairs of bf16. They run
+// on the calling thread.
 //
-// Operands are packed in pairs of neighbours along k; an odd k ends with a zero.
+// Operands are packed in pairs of neighbours along k; what is missing at the end of k is zero.
 #pragma once
 
 #include "kernels/cpu/tiles.h"
 
 namespace redco::kernels {
 
-// Rows and columns of one micro-tile.
-constexpr i64 kMicroRows = 8, kMicroColumns = 48;
-static_assert(kTileUnit % kMicroColumns == 0 && kTileUnit % kMicroRows == 0);
-
 // An element of an operand is a pair.
 using LeftPairs = Left<u32>;
 
-namespace avx512_bf16 {
+// The sizes of one instruction set. Micro-tiles have `rows` rows. k is filled up to a multiple of `pairs`
+// pairs. A panel of the right operand holds `columns` columns: for each pair along k, `columns` u32. Blocks
+// of k that are packed together have at most `deepest` elements.
+template <i64 rows, i64 columns, i64 pairs, i64 deepest>
+struct PairSizes {
+  static constexpr i64 kRows = rows, kColumns = columns, kPairs = pairs, kDeepest = deepest;
+  static_assert(kTileUnit % rows == 0 && deepest % (2 * pairs) == 0);
 
-constexpr i64 pairs_in(i64 k) { return (k + 1) / 2; }
-// Number of u32 of a packed operand.
-constexpr i64 left_size(i64 m, i64 k) { return ceil_div(m, kMicroRows) * kMicroRows * pairs_in(k); }
-constexpr i64 right_size(i64 n, i64 k) { return ceil_div(n, kMicroColumns) * kMicroColumns * pairs_in(k); }
+  static constexpr i64 pairs_in(i64 k) { return ceil_div(k, 2 * kPairs) * kPairs; }
+  // Number of u32 of a packed operand.
+  static constexpr i64 left_size(i64 m, i64 k) { return ceil_div(m, kRows) * kRows * pairs_in(k); }
+  static constexpr i64 right_size(i64 n, i64 k) { return ceil_div(n, kColumns) * kColumns * pairs_in(k); }
+};
 
-// a[m, k], row stride ld, or a[k, m] if `trans`. T: float or bf16.
-template <class T>
-LeftPairs pack_left(const T* a, i64 ld, bool trans, i64 m, i64 k, u32* to);
-// b[k, n], row stride ld, or b[n, k] if `trans`.
-template <class T>
-void pack_right(const T* b, i64 ld, bool trans, i64 n, i64 k, u32* to);
-// One tile of m x n; b is packed.
-void multiply(i64 m, i64 n, i64 k, const LeftPairs& a, const u32* b, const TileOutput& out);
+// What both have. T: float or bf16.
+//
+// pack_left: packs a[m, k], row stride ld, or a[k, m] if `trans`.
+//
+// pack_right: packs b[k, n], row stride ld, or b[n, k] if `trans`.
+//
+// reads_stored: whether multiply() reads a left operand of bf16 as it is stored, if its rows are whole pairs.
+//
+// multiply: one tile of m x n; b is packed.
 
-}  // namespace avx512_bf16
+// AVX512-BF16: instruction VDPBF16PS. REQUIRES: isa() >= avx512_bf16.
+struct DotTiles : PairSizes<8, 48, 1, 1024> {
+  template <class T>
+  static LeftPairs pack_left(const T* a, i64 ld, bool trans, i64 m, i64 k, u32* to);
+  template <class T>
+  static void pack_right(const T* b, i64 ld, bool trans, i64 n, i64 k, u32* to);
+  static constexpr bool reads_stored(i64 /*m*/, i64 k) { return k % 2 == 0; }
+  static void multiply(i64 m, i64 n, i64 k, const LeftPairs& a, const u32* b, const TileOutput& out);
+};
+
+// AMX: instruction TDPBF16PS. REQUIRES: isa() is amx.
+struct AmxTiles : PairSizes<16, 32, 16, 1024> {
+  template <class T>
+  static LeftPairs pack_left(const T* a, i64 ld, bool trans, i64 m, i64 k, u32* to);
+  template <class T>
+  static void pack_right(const T* b, i64 ld, bool trans, i64 n, i64 k, u32* to);
+  static constexpr bool reads_stored(i64 m, i64 k) { return m % kRows == 0 && k % (2 * kPairs) == 0; }
+  static void multiply(i64 m, i64 n, i64 k, const LeftPairs& a, const u32* b, const TileOutput& out);
+};
+
 }  // namespace redco::kernels

@@ -46,35 +46,43 @@ double measure_gemm_ceiling(i64 m, i64 n, i64 k, int reps) {
   return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / best;
 }
 
-double measure_bf16_ceiling(int reps) {
-  if (isa() != Isa::avx512_bf16) return 0;
+namespace {
+
+template <class Pairs>
+double bf16_ceiling(int reps) {
   constexpr i64 kRows = 192, kColumns = 192, kDeep = 512, kTimes = 64;
   const std::vector<float> x(static_cast<std::size_t>(kRows * kDeep), 0.5f);
   const int threads = omp_get_max_threads();
   struct Operands {
     std::vector<u32> left, right;
     std::vector<float> y;
+    LeftPairs packed;
   };
   std::vector<Operands> all(static_cast<std::size_t>(threads));
   for (Operands& o : all) {
-    o.left.resize(static_cast<std::size_t>(avx512_bf16::left_size(kRows, kDeep)));
-    o.right.resize(static_cast<std::size_t>(avx512_bf16::right_size(kColumns, kDeep)));
+    o.left.resize(static_cast<std::size_t>(Pairs::left_size(kRows, kDeep)));
+    o.right.resize(static_cast<std::size_t>(Pairs::right_size(kColumns, kDeep)));
     o.y.resize(static_cast<std::size_t>(kRows * kColumns));
-    avx512_bf16::pack_left(x.data(), kDeep, false, kRows, kDeep, o.left.data());
-    avx512_bf16::pack_right(x.data(), kDeep, true, kColumns, kDeep, o.right.data());
+    o.packed = Pairs::pack_left(x.data(), kDeep, false, kRows, kDeep, o.left.data());
+    Pairs::pack_right(x.data(), kDeep, true, kColumns, kDeep, o.right.data());
   }
   const double time = shortest_time(reps, [&] {
     for_each(threads, i64{threads} * kTimes * kBlock, [&](i64 i) {
       Operands& o = all[static_cast<std::size_t>(i)];
-      const LeftPairs left{o.left.data(), avx512_bf16::pairs_in(kDeep), 1};
       TileOutput out;
       out.y = o.y.data();
       out.ld = kColumns;
-      for (i64 t = 0; t < kTimes; ++t)
-        avx512_bf16::multiply(kRows, kColumns, kDeep, left, o.right.data(), out);
+      for (i64 t = 0; t < kTimes; ++t) Pairs::multiply(kRows, kColumns, kDeep, o.packed, o.right.data(), out);
     });
   });
   return 2.0 * kRows * kColumns * kDeep * kTimes * threads / time;
+}
+
+}  // namespace
+
+double measure_bf16_ceiling(int reps) {
+  if (isa() < Isa::avx512_bf16) return 0;
+  return isa() == Isa::amx ? bf16_ceiling<AmxTiles>(reps) : bf16_ceiling<DotTiles>(reps);
 }
 
 double measure_read_ceiling(i64 bytes, int reps) {

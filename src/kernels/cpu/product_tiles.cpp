@@ -1,5 +1,7 @@
 #include "kernels/cpu/product_tiles.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "kernels/cpu/bf16_tiles.h"
 #include "kernels/cpu/matrix.h"
@@ -12,16 +14,17 @@ namespace {
 struct Block {
   i64 p, deep;
 };
+template <class Way>
 i64 depth_of(i64 k) {
-  constexpr i64 kDeepest = 1024;  // the panel of the right operand (196 KB of fp32) stays in the L2 cache
-  static_assert(kDeepest % kGroup == 0);
-  const i64 blocks = ceil_div(std::max<i64>(k, 1), kDeepest);
+  static_assert(Way::kDeepest % kGroup == 0);
+  const i64 blocks = ceil_div(std::max<i64>(k, 1), Way::kDeepest);
   return ceil_div(ceil_div(k, blocks), kGroup) * kGroup;
 }
+template <class Way>
 i64 blocks_in(const Product& p) {
   i64 n = 0;
   for (const Term& t : p.terms)
-    if (t.k > 0) n += ceil_div(t.k, depth_of(t.k));
+    if (t.k > 0) n += ceil_div(t.k, depth_of<Way>(t.k));
   return n;
 }
 
@@ -40,73 +43,119 @@ struct Lines {
   const float* data;
   i64 ld;
 };
-// A part in fp32: where it lies, or widened into `room`.
-Lines as_f32(const Matrix& x, const Part& part, float* room) {
-  if (x.type == DType::f32)
-    return {elements<float>(x, part.row, part.column), x.row / static_cast<i64>(sizeof(float))};
-  for (i64 i = 0; i < part.lines; ++i)
-    widen(at(x, part.row + i, part.column), x.type, part.length, room + i * part.length);
-  return {room, part.length};
+Lines lines_of(const Matrix& x, const Part& part) {
+  return {elements<float>(x, part.row, part.column), x.row / static_cast<i64>(sizeof(float))};
 }
 
-// The two ways to multiply tiles: packed operands of E, and the products of tiles of them.
+// Operands that are not fp32 are widened and packed kWidened rows or columns at a time, so that what is
+// widened stays in the cache. It cuts no panels, and no groups.
+constexpr i64 kWidened = 2 * kTileUnit;
+static_assert(kWidened % kGroup == 0);
+// pack(lines, first, n) for elements [first, first + n) of a part's `along` lines or columns.
+template <class Pack>
+void pack_widened(const Matrix& x, const Part& part, bool along_lines, float* room, const Pack& pack) {
+  const i64 size = along_lines ? part.lines : part.length;
+  for (i64 first = 0; first < size; first += kWidened) {
+    const i64 n = std::min(kWidened, size - first);
+    const i64 lines = along_lines ? n : part.lines, length = along_lines ? part.length : n;
+    const i64 row = part.row + (along_lines ? first : 0), column = part.column + (along_lines ? 0 : first);
+    for (i64 i = 0; i < lines; ++i) widen(at(x, row + i, column), x.type, length, room + i * length);
+    pack(Lines{room, length}, first, n);
+  }
+}
+
+// The ways to multiply tiles: packed operands of E, and the products of tiles of them. Tiles have at most
+// kMostColumns columns, blocks of k at most kDeepest elements.
 struct InF32 {
   using E = float;
+  static constexpr i64 kMostColumns = 16 * kTileUnit;
+  static constexpr i64 kDeepest = 1024;  // the panel of the right operand (196 KB) stays in the L2 cache
   static void add_rooms(Tiles& r, const Term& t, i64 deep) {
     const bool widened = t.a.type != DType::f32;
     // A tile reads its left operand for each panel of columns. Rows that are some KB apart share few sets of
     // the L1 cache: with 3072 columns in a row that halves the speed, and to pack it costs 5 %.
     constexpr i64 kFewColumns = 2 * kTileUnit;
     r.packs_left = r.columns > kFewColumns;
-    if (t.a.trans || r.packs_left) r.left = std::max(r.left, (r.rows + kTileUnit) * deep);
-    if (widened) r.wide_left = std::max(r.wide_left, r.rows * deep);
+    if (t.a.trans || r.packs_left || widened) r.left = std::max(r.left, (r.rows + kTileUnit) * deep);
     r.right = std::max(r.right, (r.columns + kTileUnit) * deep);
-    if (t.b.type != DType::f32) r.wide_right = std::max(r.wide_right, r.columns * deep);
+    if (widened) r.wide = std::max(r.wide, std::min(kWidened, r.rows) * deep);
+    if (t.b.type != DType::f32) r.wide = std::max(r.wide, std::min(kWidened, r.columns) * deep);
   }
   static Left<E> left(const Matrix& a, const Part& part, const Tiles& tiles, i64 rows, i64 deep, float* wide,
                       E* to) {
-    const Lines x = as_f32(a, part, wide);
-    if (!a.trans && !tiles.packs_left) return {x.data, x.ld, 1};
-    return REDCO_ISA_CALL(pack_left(x.data, x.ld, a.trans, rows, deep, to));
+    if (a.type == DType::f32) {
+      const Lines x = lines_of(a, part);
+      if (!a.trans && !tiles.packs_left) return {x.data, x.ld, 1};
+      return REDCO_ISA_CALL(pack_left(x.data, x.ld, a.trans, rows, deep, to));
+    }
+    Left<E> packed{};
+    pack_widened(a, part, !a.trans, wide, [&](const Lines& x, i64 first, i64 n) {
+      packed = REDCO_ISA_CALL(pack_left(x.data, x.ld, a.trans, n, deep, to + first * deep));
+    });
+    packed.data = to;
+    return packed;
   }
   static void right(const Matrix& b, const Part& part, i64 columns, i64 deep, float* wide, E* to) {
-    const Lines x = as_f32(b, part, wide);
-    REDCO_ISA_CALL(pack_right(x.data, x.ld, b.trans, columns, deep, to));
+    const auto pack = [&](const Lines& x, i64 first, i64 n) {
+      REDCO_ISA_CALL(pack_right(x.data, x.ld, b.trans, n, deep, to + first * deep));
+    };
+    if (b.type == DType::f32) return pack(lines_of(b, part), 0, columns);
+    pack_widened(b, part, b.trans, wide, pack);
   }
   static void multiply(i64 m, i64 n, i64 k, const Left<E>& a, const E* b, const TileOutput& out) {
     REDCO_ISA_CALL(multiply_tile(m, n, k, a, b, out));
   }
 };
 
+template <class Pairs>
 struct InPairs {
   using E = u32;
+  static constexpr i64 kMostColumns = 8 * kTileUnit;
+  static constexpr i64 kDeepest = Pairs::kDeepest;
   static void add_rooms(Tiles& r, const Term& t, i64 deep) {
-    r.left = std::max(r.left, avx512_bf16::left_size(r.rows, deep));
-    r.right = std::max(r.right, avx512_bf16::right_size(r.columns, deep));
-    if (is_grouped(t.b.type)) r.wide_right = std::max(r.wide_right, r.columns * deep);
+    r.left = std::max(r.left, Pairs::left_size(r.rows, deep));
+    r.right = std::max(r.right, Pairs::right_size(r.columns, deep));
+    if (is_grouped(t.b.type)) r.wide = std::max(r.wide, std::min(kWidened, r.columns) * deep);
   }
   static Left<E> left(const Matrix& a, const Part& part, const Tiles&, i64 rows, i64 deep, float*, E* to) {
     if (a.type == DType::bf16) {
       const bf16* const x = elements<bf16>(a, part.row, part.column);
-      const bool whole = deep % 2 == 0 && a.row % 4 == 0 && reinterpret_cast<std::uintptr_t>(x) % 4 == 0;
-      if (!a.trans && whole) return {reinterpret_cast<const u32*>(x), a.row / 4, 1};
-      return avx512_bf16::pack_left(x, a.row / 2, a.trans, rows, deep, to);
+      const bool whole = a.row % 4 == 0 && reinterpret_cast<std::uintptr_t>(x) % 4 == 0;
+      if (!a.trans && whole && Pairs::reads_stored(rows, deep))
+        return {reinterpret_cast<const u32*>(x), a.row / 4, 1};
+      return Pairs::pack_left(x, a.row / 2, a.trans, rows, deep, to);
     }
     REDCO_CHECK(a.type == DType::f32, "a left operand of type {}", name_of(a.type));
-    return avx512_bf16::pack_left(elements<float>(a, part.row, part.column), a.row / 4, a.trans, rows, deep,
-                                  to);
+    return Pairs::pack_left(elements<float>(a, part.row, part.column), a.row / 4, a.trans, rows, deep, to);
   }
   static void right(const Matrix& b, const Part& part, i64 columns, i64 deep, float* wide, E* to) {
     if (b.type == DType::bf16)
-      return avx512_bf16::pack_right(elements<bf16>(b, part.row, part.column), b.row / 2, b.trans, columns,
-                                     deep, to);
-    const Lines x = as_f32(b, part, wide);
-    avx512_bf16::pack_right(x.data, x.ld, b.trans, columns, deep, to);
+      return Pairs::pack_right(elements<bf16>(b, part.row, part.column), b.row / 2, b.trans, columns, deep,
+                               to);
+    static_assert(kWidened % Pairs::kColumns == 0);
+    const auto pack = [&](const Lines& x, i64 first, i64 n) {
+      Pairs::pack_right(x.data, x.ld, b.trans, n, deep, to + Pairs::right_size(first, deep));
+    };
+    if (b.type == DType::f32) return pack(lines_of(b, part), 0, columns);
+    pack_widened(b, part, b.trans, wide, pack);
   }
   static void multiply(i64 m, i64 n, i64 k, const Left<E>& a, const E* b, const TileOutput& out) {
-    avx512_bf16::multiply(m, n, k, a, b, out);
+    Pairs::multiply(m, n, k, a, b, out);
   }
 };
+
+// f(way), of the unit's way.
+template <class F>
+decltype(auto) in_way(Unit unit, const F& f) {
+  switch (unit) {
+    case Unit::amx:
+      return f(InPairs<AmxTiles>{});
+    case Unit::dot:
+      return f(InPairs<DotTiles>{});
+    default:
+      return f(InF32{});
+  }
+}
 
 // A sum of nothing, plus the bias.
 void write_bias(const Product& p, const Tile& t) {
@@ -126,19 +175,18 @@ void multiply_in(const Product& p, const Tile& t, const Tiles& tiles, float* roo
   using E = typename Way::E;
   static_assert(sizeof(E) == sizeof(float));
   E *const left = reinterpret_cast<E*>(room), *const right = left + tiles.left;
-  float* const wide_left = room + tiles.left + tiles.right;
-  float* const wide_right = wide_left + tiles.wide_left;
+  float* const wide = room + tiles.left + tiles.right;
   const bool direct = p.type == DType::f32;
-  float* const sums = direct ? y_at<float>(p, t.row, t.column) : wide_right + tiles.wide_right;
-  const i64 ld = direct ? p.n : t.columns, blocks = blocks_in(p);
+  float* const sums = direct ? y_at<float>(p, t.row, t.column) : wide + tiles.wide;
+  const i64 ld = direct ? p.n : t.columns, blocks = blocks_in<Way>(p);
   if (blocks == 0) return write_bias(p, t);
   i64 done = 0;
   for (const Term& term : p.terms) {
-    const i64 depth = depth_of(term.k);
+    const i64 depth = depth_of<Way>(term.k);
     for (Block b{0, 0}; b.p < term.k; b.p += b.deep) {
       b.deep = std::min(depth, term.k - b.p);
-      const Left<E> a = Way::left(term.a, left_part(term.a, t, b), tiles, t.rows, b.deep, wide_left, left);
-      Way::right(term.b, right_part(term.b, t, b), t.columns, b.deep, wide_right, right);
+      const Left<E> a = Way::left(term.a, left_part(term.a, t, b), tiles, t.rows, b.deep, wide, left);
+      Way::right(term.b, right_part(term.b, t, b), t.columns, b.deep, wide, right);
       TileOutput out;
       if (done > 0) {
         out.before = sums;
@@ -162,7 +210,7 @@ void multiply_in(const Product& p, const Tile& t, const Tiles& tiles, float* roo
 // with so few columns that most lanes of a vector along them would be empty.
 bool transposes(const Product& p, bool paired) {
   constexpr i64 kLanes = 16;
-  if (blocks_in(p) == 0) return false;
+  if (std::ranges::all_of(p.terms, [](const Term& t) { return t.k <= 0; })) return false;
   bool as_it_lies = p.m <= kTransposedRows;
   for (const Term& t : p.terms) {
     if (is_grouped(t.b.type) && (paired || !t.b.trans)) return false;
@@ -213,16 +261,15 @@ void multiply_transposed(const Product& p, const Tile& t, const Tiles& tiles, fl
 
 template <class Way>
 void add_rooms(Tiles& t, const Product& p) {
-  for (const Term& term : p.terms) Way::add_rooms(t, term, std::min(term.k, depth_of(term.k)));
+  for (const Term& term : p.terms) Way::add_rooms(t, term, std::min(term.k, depth_of<Way>(term.k)));
 }
 
-}  // namespace
-
-Tiles tiles_of(const Product& p, bool paired, i64 threads) {
+template <class Way>
+Tiles tiles_in(const Product& p, bool paired, i64 threads) {
   // A tile packs both operands, so tiles are as large as the number of threads allows.
   constexpr i64 kSmallest = 2 * kTileUnit;
   Tiles t{.rows = std::min<i64>(512, p.m),
-          .columns = std::min<i64>((paired ? 8 : 16) * kTileUnit, p.n),
+          .columns = std::min(Way::kMostColumns, p.n),
           .transposed = transposes(p, paired)};
   while (ceil_div(p.m, t.rows) * ceil_div(p.n, t.columns) < 2 * threads &&
          std::max(t.rows, t.columns) > kSmallest) {
@@ -231,8 +278,7 @@ Tiles tiles_of(const Product& p, bool paired, i64 threads) {
   }
   if (t.transposed) {
     Tiles rooms{.rows = t.columns, .columns = t.rows};
-    const Product other = transposed(p, {0, p.m, 0, p.n});
-    paired ? add_rooms<InPairs>(rooms, other) : add_rooms<InF32>(rooms, other);
+    add_rooms<Way>(rooms, transposed(p, {0, p.m, 0, p.n}));
     rooms.sums = t.columns * t.rows * (p.type == DType::f32 ? 1 : 2);
     std::swap(rooms.rows, rooms.columns);
     rooms.transposed = true;
@@ -241,16 +287,21 @@ Tiles tiles_of(const Product& p, bool paired, i64 threads) {
   for (const Term& term : p.terms)  // groups along the columns of b are not cut
     if (is_grouped(term.b.type) && !term.b.trans)
       t.columns = std::min(p.n, ceil_div(t.columns, kGroup) * kGroup);
-  paired ? add_rooms<InPairs>(t, p) : add_rooms<InF32>(t, p);
-  if (p.type != DType::f32 && blocks_in(p) > 1) t.sums = t.rows * t.columns;
+  add_rooms<Way>(t, p);
+  if (p.type != DType::f32 && blocks_in<Way>(p) > 1) t.sums = t.rows * t.columns;
   return t;
 }
 
-void multiply_tile(const Product& p, bool paired, const Tile& t, const Tiles& tiles, float* room) {
-  if (tiles.transposed)
-    return paired ? multiply_transposed<InPairs>(p, t, tiles, room)
-                  : multiply_transposed<InF32>(p, t, tiles, room);
-  paired ? multiply_in<InPairs>(p, t, tiles, room) : multiply_in<InF32>(p, t, tiles, room);
+}  // namespace
+
+Tiles tiles_of(const Product& p, Unit unit, i64 threads) {
+  return in_way(unit, [&]<class Way>(Way) { return tiles_in<Way>(p, unit != Unit::f32, threads); });
+}
+
+void multiply_tile(const Product& p, Unit unit, const Tile& t, const Tiles& tiles, float* room) {
+  in_way(unit, [&]<class Way>(Way) {
+    tiles.transposed ? multiply_transposed<Way>(p, t, tiles, room) : multiply_in<Way>(p, t, tiles, room);
+  });
 }
 
 }  // namespace redco::kernels

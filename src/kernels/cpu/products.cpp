@@ -126,7 +126,9 @@ struct Work {
 };
 using Works = SmallVector<Work, 3>;
 
-bool pairs(bool bf16) { return bf16 && isa() == Isa::avx512_bf16; }
+Unit unit_of(bool bf16) {
+  return !bf16 || isa() < Isa::avx512_bf16 ? Unit::f32 : isa() == Isa::amx ? Unit::amx : Unit::dot;
+}
 
 Works works_of(std::span<const Product> all, bool bf16) {
   Works works;
@@ -137,7 +139,7 @@ Works works_of(std::span<const Product> all, bool bf16) {
     if (w.few != Few::no) {
       w.count = ceil_div(p.n, w.few == Few::by_rows ? kRowsOfB : kColumnsOfB);
     } else {
-      w.tiles = tiles_of(p, pairs(bf16), omp_get_max_threads());
+      w.tiles = tiles_of(p, unit_of(bf16), omp_get_max_threads());
       w.count = ceil_div(p.m, w.tiles.rows) * ceil_div(p.n, w.tiles.columns);
     }
     first += w.count;
@@ -183,7 +185,7 @@ i64 stored_product_workspace(i64 n, i64 k, DType b, bool bf16) {
   const i64 threads = omp_get_max_threads();
   i64 tiles = 0;
   for (const i64 m : {kTransposedRows, i64{1} << 20})
-    tiles = std::max(tiles, tiles_of(of_rows(m), pairs(bf16), threads).room() * threads);
+    tiles = std::max(tiles, tiles_of(of_rows(m), unit_of(bf16), threads).room() * threads);
   return std::max(tiles, few_rows_room(of_rows(1)));
 }
 
@@ -219,7 +221,7 @@ void products(std::span<const Product> all, bool bf16, std::span<float> workspac
     const Tiles& t = w->tiles;
     const i64 down = ceil_div(p.m, t.rows), r = i % down * t.rows, c = i / down * t.columns;
     const Tile tile{r, std::min(t.rows, p.m - r), c, std::min(t.columns, p.n - c)};
-    multiply_tile(p, pairs(bf16), tile, t, workspace.data() + space.fixed + room * space.room);
+    multiply_tile(p, unit_of(bf16), tile, t, workspace.data() + space.fixed + room * space.room);
   };
   // Pieces of few rows take equal times of some microseconds: each thread gets those that follow one another,
   // because to ask for each piece costs a sixth of the time.
