@@ -2,11 +2,14 @@
 // separate namespace (kernels::baseline, ::avx2, ::avx512); REDCO_ISA_CALL selects one at run time.
 #pragma once
 
+#include <array>
+
 namespace redco::kernels {
 
 // x86-64-v2, -v3, -v4, -v4 with products of bf16 pairs (AVX512-BF16), and with tiles of them too (AMX). For
 // the last two only products of bf16 are compiled (kernels/cpu/bf16_tiles.h).
 enum class Isa { baseline, avx2, avx512, avx512_bf16, amx };
+inline constexpr std::array kIsas = {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx};
 
 const char* name_of(Isa isa);
 // The widest instruction set that this CPU supports.

@@ -72,7 +72,7 @@ bool same_bits(const std::vector<T>& x, const std::vector<T>& y) {
 template <class F>
 void on_every_isa(const F& f) {
   const Isa before = isa();
-  for (Isa i : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx}) {
+  for (Isa i : kIsas) {
     if (i > best_isa()) continue;
     use_isa(i);
     SCOPED_TRACE(name_of(i));

@@ -4,7 +4,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <string_view>
@@ -14,18 +13,15 @@
 namespace redco::kernels {
 namespace {
 
-// Intel's CPUs multiply pairs of bf16 by AVX512-BF16 at half the speed of fp32 (Emerald Rapids: 87 against
-// 125 GFLOP/s of a core). Without AMX, fp32 is faster there.
-Isa usual_isa() {
-  const Isa best = best_isa();
-  return best == Isa::avx512_bf16 && __builtin_cpu_is("intel") ? Isa::avx512 : best;
-}
-
 Isa choose() {
   const char* wanted = std::getenv("REDCO_ISA");
   const Isa best = best_isa();
-  if (!wanted || !*wanted) return usual_isa();
-  for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx}) {
+  if (!wanted || !*wanted) {
+    // Intel's CPUs multiply pairs of bf16 by AVX512-BF16 at half the speed of fp32 (Emerald Rapids: 87
+    // against 125 GFLOP/s of a core). Without AMX, fp32 is faster there.
+    return best == Isa::avx512_bf16 && __builtin_cpu_is("intel") ? Isa::avx512 : best;
+  }
+  for (Isa isa : kIsas) {
     if (std::string_view(wanted) != name_of(isa)) continue;
     if (isa > best)
       throw UsageError("REDCO_ISA={}, but this CPU supports at most {}; unset REDCO_ISA or set a lower one",
@@ -38,15 +34,11 @@ Isa choose() {
 // Whether the CPU has AMX, and Linux lets this process use its registers. Linux asks for a permission because
 // they make the saved state of a thread 8 KB larger (Documentation/arch/x86/xstate.rst).
 bool allows_amx() {
-#ifdef SYS_arch_prctl
   constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24;  // of EDX
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & kBf16) == 0 || (d & kTile) == 0) return false;
   constexpr long kRequest = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   return syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
-#else
-  return false;
-#endif
 }
 
 std::atomic<Isa>& current() {
@@ -57,7 +49,8 @@ std::atomic<Isa>& current() {
 }  // namespace
 
 const char* name_of(Isa isa) {
-  static constexpr std::array<const char*, 5> kNames = {"baseline", "avx2", "avx512", "avx512_bf16", "amx"};
+  static constexpr std::array<const char*, kIsas.size()> kNames = {"baseline", "avx2", "avx512",
+                                                                   "avx512_bf16", "amx"};
   return kNames[static_cast<std::size_t>(isa)];
 }
 

@@ -43,22 +43,21 @@ struct Lines {
   const float* data;
   i64 ld;
 };
-Lines lines_of(const Matrix& x, const Part& part) {
-  return {elements<float>(x, part.row, part.column), x.row / static_cast<i64>(sizeof(float))};
-}
-
 // Operands that are not fp32 are widened and packed kWidened rows or columns at a time, so that what is
 // widened stays in the cache. It cuts no panels, and no groups.
 constexpr i64 kWidened = 2 * kTileUnit;
 static_assert(kWidened % kGroup == 0);
-// pack(lines, first, n) for elements [first, first + n) of a part's `along` lines or columns.
+// pack(lines, first, n) for the lines (or else columns) [first, first + n) of a part, in fp32.
 template <class Pack>
-void pack_widened(const Matrix& x, const Part& part, bool along_lines, float* room, const Pack& pack) {
-  const i64 size = along_lines ? part.lines : part.length;
+void pack_f32(const Matrix& x, const Part& part, bool by_lines, float* room, const Pack& pack) {
+  const i64 size = by_lines ? part.lines : part.length;
+  if (x.type == DType::f32)
+    return pack(Lines{elements<float>(x, part.row, part.column), x.row / static_cast<i64>(sizeof(float))}, 0,
+                size);
   for (i64 first = 0; first < size; first += kWidened) {
     const i64 n = std::min(kWidened, size - first);
-    const i64 lines = along_lines ? n : part.lines, length = along_lines ? part.length : n;
-    const i64 row = part.row + (along_lines ? first : 0), column = part.column + (along_lines ? 0 : first);
+    const i64 lines = by_lines ? n : part.lines, length = by_lines ? part.length : n;
+    const i64 row = part.row + (by_lines ? first : 0), column = part.column + (by_lines ? 0 : first);
     for (i64 i = 0; i < lines; ++i) widen(at(x, row + i, column), x.type, length, room + i * length);
     pack(Lines{room, length}, first, n);
   }
@@ -81,26 +80,21 @@ struct InF32 {
     if (widened) r.wide = std::max(r.wide, std::min(kWidened, r.rows) * deep);
     if (t.b.type != DType::f32) r.wide = std::max(r.wide, std::min(kWidened, r.columns) * deep);
   }
-  static Left<E> left(const Matrix& a, const Part& part, const Tiles& tiles, i64 rows, i64 deep, float* wide,
-                      E* to) {
-    if (a.type == DType::f32) {
-      const Lines x = lines_of(a, part);
-      if (!a.trans && !tiles.packs_left) return {x.data, x.ld, 1};
-      return REDCO_ISA_CALL(pack_left(x.data, x.ld, a.trans, rows, deep, to));
-    }
+  static Left<E> left(const Matrix& a, const Part& part, const Tiles& tiles, i64 /*rows*/, i64 deep,
+                      float* wide, E* to) {
+    if (a.type == DType::f32 && !a.trans && !tiles.packs_left)
+      return {elements<float>(a, part.row, part.column), a.row / static_cast<i64>(sizeof(float)), 1};
     Left<E> packed{};
-    pack_widened(a, part, !a.trans, wide, [&](const Lines& x, i64 first, i64 n) {
+    pack_f32(a, part, !a.trans, wide, [&](const Lines& x, i64 first, i64 n) {
       packed = REDCO_ISA_CALL(pack_left(x.data, x.ld, a.trans, n, deep, to + first * deep));
     });
     packed.data = to;
     return packed;
   }
-  static void right(const Matrix& b, const Part& part, i64 columns, i64 deep, float* wide, E* to) {
-    const auto pack = [&](const Lines& x, i64 first, i64 n) {
+  static void right(const Matrix& b, const Part& part, i64 /*columns*/, i64 deep, float* wide, E* to) {
+    pack_f32(b, part, b.trans, wide, [&](const Lines& x, i64 first, i64 n) {
       REDCO_ISA_CALL(pack_right(x.data, x.ld, b.trans, n, deep, to + first * deep));
-    };
-    if (b.type == DType::f32) return pack(lines_of(b, part), 0, columns);
-    pack_widened(b, part, b.trans, wide, pack);
+    });
   }
   static void multiply(i64 m, i64 n, i64 k, const Left<E>& a, const E* b, const TileOutput& out) {
     REDCO_ISA_CALL(multiply_tile(m, n, k, a, b, out));
@@ -133,11 +127,9 @@ struct InPairs {
       return Pairs::pack_right(elements<bf16>(b, part.row, part.column), b.row / 2, b.trans, columns, deep,
                                to);
     static_assert(kWidened % Pairs::kColumns == 0);
-    const auto pack = [&](const Lines& x, i64 first, i64 n) {
+    pack_f32(b, part, b.trans, wide, [&](const Lines& x, i64 first, i64 n) {
       Pairs::pack_right(x.data, x.ld, b.trans, n, deep, to + Pairs::right_size(first, deep));
-    };
-    if (b.type == DType::f32) return pack(lines_of(b, part), 0, columns);
-    pack_widened(b, part, b.trans, wide, pack);
+    });
   }
   static void multiply(i64 m, i64 n, i64 k, const Left<E>& a, const E* b, const TileOutput& out) {
     Pairs::multiply(m, n, k, a, b, out);

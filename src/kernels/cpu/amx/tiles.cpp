@@ -4,7 +4,7 @@
 // 1, chapter 18.)
 #include <array>
 
-#include "kernels/cpu/avx512_bf16/pack.h"
+#include "kernels/cpu/avx512_bf16/pairs.h"
 
 namespace redco::kernels {
 namespace {
@@ -41,22 +41,13 @@ void copy_before(const MicroTile& t, const TileOutput& out, float* sums) {
     }
 }
 
-void write(const MicroTile& t, const TileOutput& out, const float* sums) {
+void write_part(const MicroTile& t, const TileOutput& out, const float* sums) {
   for (i64 v = 0; v < t.columns; v += kLanes) {
     const __mmask16 m = mask16(t.columns - v);
     const i64 c = t.column + v;
-    const __m512 bias = out.bias ? _mm512_maskz_loadu_ps(m, out.bias + c) : _mm512_setzero_ps();
-    for (i64 i = 0; i < t.rows; ++i) {
-      __m512 s = _mm512_load_ps(sums + i * kSide + v);
-      if (out.bias) s = _mm512_add_ps(s, bias);
-      const i64 at = (t.row + i) * out.ld + c;
-      if (out.bf16) {
-        _mm256_mask_storeu_epi16(static_cast<bf16*>(out.y) + at, m,
-                                 reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(s)));
-      } else {
-        _mm512_mask_storeu_ps(static_cast<float*>(out.y) + at, m, s);
-      }
-    }
+    const __m512 bias = load_bias(out, c, m);
+    for (i64 i = 0; i < t.rows; ++i)
+      write(_mm512_load_ps(sums + i * kSide + v), bias, m, out, (t.row + i) * out.ld + c);
   }
 }
 
@@ -89,7 +80,6 @@ void micro_tile(i64 pairs, const LeftPairs& a, const u32* b, const MicroTile& t,
     if constexpr (R == 2) _tile_zero(2);
     if constexpr (R == 2 && C == 2) _tile_zero(3);
   } else if (whole) {
-    stores_are_done();
     load_sums<R, C>(out.before + t.row * out.ld_before + t.column, out.ld_before * kFloat);
   } else {
     copy_before(t, out, own.data());
@@ -98,10 +88,8 @@ void micro_tile(i64 pairs, const LeftPairs& a, const u32* b, const MicroTile& t,
   }
   const bool packed = a.step != 1;
   const i64 row_bytes = packed ? kBytes : a.row * static_cast<i64>(sizeof(u32));
-  const i64 step = packed ? kTileSize : kTile;
-  const u32* left = a.data + (packed ? t.row * pairs : t.row * a.row);
-  const u32* const next = left + (packed ? kTile * pairs : kTile * a.row);
-  const i64 below = next - left;
+  const i64 step = packed ? kTileSize : kTile, below = kTile * a.row;
+  const u32* left = a.data + t.row * a.row;
   for (i64 p = 0; p < pairs; p += kTile, left += step, b += kTile * kSide) {
     _tile_loadd(6, b, kSide * sizeof(u32));
     _tile_loadd(4, left, row_bytes);
@@ -119,7 +107,7 @@ void micro_tile(i64 pairs, const LeftPairs& a, const u32* b, const MicroTile& t,
   if (whole && !out.bf16 && !out.bias)
     return store_sums<R, C>(static_cast<float*>(out.y) + t.row * out.ld + t.column, out.ld * kFloat);
   store_sums<R, C>(own.data(), kSide * kFloat);
-  write(t, out, own.data());
+  write_part(t, out, own.data());
 }
 
 }  // namespace
@@ -127,6 +115,7 @@ void micro_tile(i64 pairs, const LeftPairs& a, const u32* b, const MicroTile& t,
 template <class T>
 LeftPairs AmxTiles::pack_left(const T* a, i64 ld, bool trans, i64 m, i64 k, u32* to) {
   const i64 pairs = pairs_in(k);
+  const LeftPairs packed{to, pairs, kTile};
   for (i64 r = 0; r < m; r += kTile) {
     const i64 rows = std::min(kTile, m - r);
     for (i64 p = 0; p < pairs; p += kTile, to += kTileSize) {
@@ -145,7 +134,7 @@ LeftPairs AmxTiles::pack_left(const T* a, i64 ld, bool trans, i64 m, i64 k, u32*
       for (i64 i = 0; i < kTile; ++i) _mm512_storeu_si512(to + i * kTile, lines[i]);
     }
   }
-  return {to - ceil_div(m, kTile) * kTile * pairs, pairs, kTile};
+  return packed;
 }
 
 template <class T>

@@ -1,6 +1,6 @@
 // Products of pairs by VDPBF16PS. A packed left operand has panels of 8 rows. Sums of a micro-tile of 8 x 48
 // stay in 24 registers.
-#include "kernels/cpu/avx512_bf16/pack.h"
+#include "kernels/cpu/avx512_bf16/pairs.h"
 
 namespace redco::kernels {
 namespace {
@@ -29,19 +29,12 @@ void micro_tile(i64 pairs, const LeftPairs& a, const u32* b, i64 columns, const 
   for (int j = 0; j < V; ++j) {
     const __mmask16 m = mask16(columns - kLanes * j);
     const i64 c = at_column + kLanes * j;
-    const __m512 bias = out.bias ? _mm512_maskz_loadu_ps(m, out.bias + c) : _mm512_setzero_ps();
+    const __m512 bias = load_bias(out, c, m);
     for (int i = 0; i < M; ++i) {
       __m512 s = sums[i][j];
       if (out.before)
         s = _mm512_add_ps(_mm512_maskz_loadu_ps(m, out.before + (at_row + i) * out.ld_before + c), s);
-      if (out.bias) s = _mm512_add_ps(s, bias);
-      const i64 at = (at_row + i) * out.ld + c;
-      if (out.bf16) {
-        _mm256_mask_storeu_epi16(static_cast<bf16*>(out.y) + at, m,
-                                 reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(s)));
-      } else {
-        _mm512_mask_storeu_ps(static_cast<float*>(out.y) + at, m, s);
-      }
+      write(s, bias, m, out, (at_row + i) * out.ld + c);
     }
   }
 }

@@ -1,5 +1,5 @@
-// Operands of products of bf16, packed in pairs (kernels/cpu/bf16_tiles.h): what the instruction sets that
-// multiply pairs have in common. Compiled for AVX512-BF16.
+// What the instruction sets that multiply pairs of bf16 (kernels/cpu/bf16_tiles.h) have in common: packing of
+// operands, writing of sums. Compiled for AVX512-BF16.
 #pragma once
 
 #include <immintrin.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kLanes = 16;
 
-// The first n of `lanes` lanes.
+// The first n lanes.
 inline __mmask16 mask16(i64 n) {
   return static_cast<__mmask16>(n >= 16 ? 0xffff : n <= 0 ? 0 : (1u << n) - 1);
 }
@@ -43,6 +43,20 @@ inline __m512i load_pairs(const bf16* x, const bf16* next, __mmask16 m) {
 inline __m512i load_pairs(const float* x, const float* next, __mmask16 m) {
   const __m512 high = next ? _mm512_maskz_loadu_ps(m, next) : _mm512_setzero_ps();
   return interleaved(reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, _mm512_maskz_loadu_ps(m, x))));
+}
+
+// Writes sums of a tile, plus a bias, to elements `at` of y on.
+inline void write(__m512 sums, __m512 bias, __mmask16 m, const TileOutput& out, i64 at) {
+  if (out.bias) sums = _mm512_add_ps(sums, bias);
+  if (out.bf16) {
+    _mm256_mask_storeu_epi16(static_cast<bf16*>(out.y) + at, m,
+                             reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(sums)));
+  } else {
+    _mm512_mask_storeu_ps(static_cast<float*>(out.y) + at, m, sums);
+  }
+}
+inline __m512 load_bias(const TileOutput& out, i64 column, __mmask16 m) {
+  return out.bias ? _mm512_maskz_loadu_ps(m, out.bias + column) : _mm512_setzero_ps();
 }
 
 // 16 x 16 u32.
