@@ -111,6 +111,7 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
     {
       Restore<bool> recording(c.recording, true);
       Restore<RandomState> draws(c.random, random);
+      Restore<KeyUses*> uses(c.key_uses, nullptr);
       CollectiveLog replay;
       if (log) replay = {log->results, true, nullptr};
       Restore<CollectiveLog*> logging(c.collective_log, log ? &replay : nullptr);

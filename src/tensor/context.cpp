@@ -124,8 +124,12 @@ std::shared_ptr<Profile> Context::end_profile() {
 Context::~Context() { queue_->settle(); }  // submitted collectives use the groups
 
 u64 Context::key(std::string_view site) const {
-  return mix(mix(mix(random.seed) ^ static_cast<u64>(random.step)) ^ mix(hash_text(random_scope.text())) ^
-             (hash_text(site) * 0x9e3779b97f4a7c15ull));
+  const u64 key = mix(mix(mix(random.seed) ^ static_cast<u64>(random.step)) ^
+                      mix(hash_text(random_scope.text())) ^ (hash_text(site) * 0x9e3779b97f4a7c15ull));
+  if (key_uses && (recording || captures) && !key_uses->keys.insert(key).second && key_uses->repeated.empty())
+    key_uses->repeated = random_scope.text().empty() ? fmt::format("'{}'", site)
+                                                     : fmt::format("'{}' in '{}'", site, random_scope.text());
+  return key;
 }
 
 Context& Context::current() {

@@ -6,6 +6,7 @@
 #include <bit>
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,12 @@ struct CollectiveLog {
 struct Captures {
   std::vector<Tensor> tensors;
   bool partial = false;  // one of them was Partial and may be reduced in place before the second run
+};
+
+// The random keys that a differentiated computation has asked for.
+struct KeyUses {
+  std::set<u64> keys;
+  std::string repeated;  // the first place that asked for a key again: "'resid' in 'transformer.h.0'"
 };
 
 // A text that is copied often: copies share it.
@@ -172,6 +179,7 @@ class Context {
   // key = hash(seed, step, scope, site); the counter is the element's coordinates. There is no generator
   // state.
   u64 key(std::string_view site) const;
+  KeyUses* key_uses = nullptr;  // if set, key() notes the uses that belong to the tape
 
   static Context& current();
   static bool has_current();

@@ -83,4 +83,13 @@ std::string unreached_line(const ParamTree& params, const std::vector<size_t>& u
                      n > kNamed ? ", ..." : "");
 }
 
+std::string repeated_key_line(const std::string& repeated) {
+  if (repeated.empty()) return "";
+  return fmt::format(
+      "loss() draws the same random numbers twice: {}. If it passes a batch through the model "
+      "several times, both passes have the same dropout; `const auto pass = "
+      "ctx.scope(\"pass\", k)` around each pass gives it its own",
+      repeated);
+}
+
 }  // namespace redco

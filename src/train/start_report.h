@@ -29,4 +29,7 @@ std::vector<std::string> start_warnings(const TrainingStart& start);
 // counted: they cancel in the softmax. "": there is nothing to say.
 std::string unreached_line(const ParamTree& params, const std::vector<size_t>& unreached);
 
+// What it means that two draws of the first loss have one key; repeated: StepOutcome::repeated_key. "": none.
+std::string repeated_key_line(const std::string& repeated);
+
 }  // namespace redco

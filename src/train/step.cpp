@@ -361,6 +361,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   std::string first_term = groups_[0].spec.term;
   double difference = 0;  // this rank's part, see part_of_difference()
   LossTerms last_terms;   // of the last micro-batch
+  KeyUses key_uses;       // of the first micro-batch
   c.begin_constants();
 
   c.random.step = step;
@@ -383,6 +384,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
     const ParamTree params = params_.watched();
     LossTerms terms = [&] {
       const ProfilePhase profiled("forward");
+      const Restore<KeyUses*> uses(c.key_uses, updates_ == 0 && m == 0 ? &key_uses : nullptr);
       if (embedding) embedded.emplace(*embedding, params, batches, row_offsets, ctx);
       const Restore<i64> first_row(c.random.row_offset, embedding ? 0 : row_offsets[m]);
       const Batch& batch = embedding ? embedded->all() : batches[m];
@@ -446,6 +448,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   if (updates_ == 0) {
     out.unreached = buckets.unreached();
     check_reached(pipeline_, grads, out.unreached.size());
+    out.repeated_key = key_uses.repeated;
   }
   out.weights = weights;
   const std::vector<double> norms = group_norms(grads);

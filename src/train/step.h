@@ -23,6 +23,7 @@ struct StepOutcome {
   bool finite = true;                     // false: nothing was updated
   bool signal = false;                    // a rank received a signal
   std::vector<size_t> unreached;          // first update: trained parameters that no term depends on
+  std::string repeated_key;               // first update: where two draws have one key; "": nowhere
 };
 
 struct StepOptions {

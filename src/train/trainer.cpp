@@ -354,8 +354,9 @@ class Training {
     const double waited = c_.seconds_waiting();
     const StepOutcome o = step_.run(batches, offsets, state_.step, place.epoch, lr, end_requested() != 0);
     if (first())
-      if (const std::string line = unreached_line(*job_.params, o.unreached); !line.empty())
-        warn("[train] {}", line);
+      for (const std::string& line :
+           {unreached_line(*job_.params, o.unreached), repeated_key_line(o.repeated_key)})
+        if (!line.empty()) warn("[train] {}", line);
     if (!o.finite) {
       const std::string what =
           fmt::format("[train] step {}: the loss or gradient is not finite (loss {}, gradient norm {})",

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autograd/grad.h"
 #include "base/error.h"
 #include "models/spec_builder.h"
 #include "ops/attention.h"
@@ -133,6 +134,63 @@ TEST(RandomRows, AnswersDependOnTheOrdinals) {
       });
   std::sort(one.begin(), one.end());
   EXPECT_EQ(std::unique(one.begin(), one.end()), one.end());
+}
+
+// Two passes of the same examples through a layer with dropout.
+class TwoPasses : public Pipeline {
+ public:
+  TwoPasses(bool named, bool recomputed, bool first_is_fixed)
+      : named_(named), recomputed_(recomputed), first_is_fixed_(first_is_fixed) {
+    SpecBuilder s(params_);
+    s.linear("fc1", kWidth, kWidth, false, 1);
+  }
+  const ModelParams& params() const override { return params_; }
+  Batch collate(std::span<const Example>, const BatchShape& s) const override {
+    Batch b;
+    b.shape = s;
+    b.fields["x"] = full({kWidth, kWidth}, 0.5);
+    b.weights["loss"] = 1;
+    return b;
+  }
+  LossTerms loss(const ParamTree& p, const Batch& b, const StepContext& ctx) const override {
+    Tensor sum;
+    for (const int k : {0, 1}) {
+      const auto scope = named_ ? ctx.scope("pass", k) : nullptr;
+      const Restore<bool> recording(Context::current().recording, k == 1 || !first_is_fixed_);
+      const auto layer = [&](const Tensor& x) {
+        return dropout(linear(x, p["fc1.weight"]), 0.25, Context::current().key("hidden"));
+      };
+      const Tensor y = sum_all(square(recomputed_ ? recompute(layer, b["x"]) : layer(b["x"])));
+      sum = sum.defined() ? sum + y : y;
+    }
+    return {{"loss", sum}};
+  }
+
+ private:
+  static constexpr i64 kWidth = 3;
+  bool named_, recomputed_, first_is_fixed_;
+  ModelParams params_;
+};
+
+TEST(RandomRows, TheFirstStepTellsOfPassesWithTheSameDraws) {
+  on_mesh({1, 1}, [](Context&) {
+    const auto repeated = [](bool named, bool recomputed, bool first_is_fixed) {
+      TwoPasses pipeline(named, recomputed, first_is_fixed);
+      ParamTree params = make_params(pipeline.params(), shard_specs(pipeline.params().specs, 1).layouts);
+      initialize(params, 3);
+      const Batch batch = pipeline.collate({}, {.rows = 3, .mine = {0, 3}, .length = 1});
+      TrainStep step(pipeline, params, {});
+      // A key is asked for again in the second micro-batch and in the second step, which is no mistake.
+      const std::string found = step.run({batch, batch}, {0, 3}, 0, 0, 0).repeated_key;
+      EXPECT_EQ(step.run({batch}, {0}, 1, 0, 0).repeated_key, "");
+      return found;
+    };
+    for (const bool recomputed : {false, true}) {
+      EXPECT_EQ(repeated(false, recomputed, false), "'hidden'");
+      EXPECT_EQ(repeated(true, recomputed, false), "");
+      EXPECT_EQ(repeated(false, recomputed, true), "");  // a pass without tape is a target, which may repeat
+    }
+  });
 }
 
 }  // namespace

@@ -72,17 +72,27 @@ REDCO_INLINE void write(const Vector& sums, i64 n, const float* before, const fl
   }
 }
 
+// Columns [column, column + columns) are a panel, one of `panels`. There may be more rows than one micro-tile
+// has.
+struct MicroTile {
+  i64 row, rows, column, columns, panels;
+};
+
 // M rows and V vectors of columns.
 template <int M, int V, bool packed>
-void micro_tile(i64 k, const Left<float>& a, const float* b, i64 columns, const TileOutput& o, i64 at_row,
-                i64 at_column) {
+void micro_tile(const MicroTile& t, i64 k, const Left<float>& a, const float* b, const TileOutput& o) {
   Vector sums[M][V] = {};
   const float* const left = a.data;
+  // The hardware does not foresee the rows that follow: too many short streams. Each panel prefetches a part.
+  const float* ahead = left + M * a.row + t.column / kColumns * (k / t.panels);
+  i64 next = 0;
   for (i64 p = 0; p < k; ++p) {
-    // The rows that follow are read next. The hardware sees too many short streams.
-    if (!packed && p % 16 == 0)
+    if (!packed && p == next) {
 #pragma GCC unroll 8
-      for (int i = 0; i < M; ++i) __builtin_prefetch(left + (M + i) * a.row + p, 0, 2);
+      for (int i = 0; i < M; ++i) __builtin_prefetch(ahead + i * a.row, 0, 2);
+      ahead += 16;
+      next += 16 * t.panels;
+    }
     Vector right[V];
 #pragma GCC unroll 3
     for (int j = 0; j < V; ++j) right[j] = load(b + p * kColumns + j * W);
@@ -95,11 +105,11 @@ void micro_tile(i64 k, const Left<float>& a, const float* b, i64 columns, const 
   }
   for (int i = 0; i < M; ++i)
     for (int j = 0; j < V; ++j) {
-      const i64 c = at_column + j * W, n = columns - j * W < W ? columns - j * W : W;
+      const i64 c = t.column + j * W, n = t.columns - j * W < W ? t.columns - j * W : W;
       if (n <= 0) break;
-      const float* const before = o.before ? o.before + (at_row + i) * o.ld_before + c : nullptr;
+      const float* const before = o.before ? o.before + (t.row + i) * o.ld_before + c : nullptr;
       const float* const bias = o.bias ? o.bias + c : nullptr;
-      const i64 at = (at_row + i) * o.ld + c;
+      const i64 at = (t.row + i) * o.ld + c;
       if (n < W || o.bf16) {
         void* const y =
             o.bf16 ? static_cast<void*>(static_cast<bf16*>(o.y) + at) : static_cast<float*>(o.y) + at;
@@ -114,25 +124,16 @@ void micro_tile(i64 k, const Left<float>& a, const float* b, i64 columns, const 
 }
 
 template <int V, bool packed>
-void micro_tile(i64 rows, i64 k, const Left<float>& a, const float* b, i64 columns, const TileOutput& o,
-                i64 at_row, i64 at_column) {
-  if (rows >= kRows) return micro_tile<kRows, V, packed>(k, a, b, columns, o, at_row, at_column);
-  with_rows(rows, [&]<int M>() { micro_tile<M, V, packed>(k, a, b, columns, o, at_row, at_column); });
+void micro_tile(const MicroTile& t, i64 k, const Left<float>& a, const float* b, const TileOutput& o) {
+  if (t.rows >= kRows) return micro_tile<kRows, V, packed>(t, k, a, b, o);
+  with_rows(t.rows, [&]<int M>() { micro_tile<M, V, packed>(t, k, a, b, o); });
 }
 
-// All rows of a panel of V vectors of columns, of which the last may be cut.
-template <int V>
-void panel(i64 m, i64 k, const Left<float>& a, const float* b, i64 columns, const TileOutput& o,
-           i64 at_column) {
-  const bool packed = a.step != 1;
-  for (i64 r = 0; r < m; r += kRows) {
-    const Left<float> rows{a.data + r * (packed ? k : a.row), a.row, a.step};
-    if (packed) {
-      micro_tile<V, true>(m - r, k, rows, b, columns, o, r, at_column);
-    } else {
-      micro_tile<V, false>(m - r, k, rows, b, columns, o, r, at_column);
-    }
-  }
+template <bool packed>
+void micro_tile(const MicroTile& t, i64 k, const Left<float>& a, const float* b, const TileOutput& o) {
+  if (t.columns <= W) return micro_tile<1, packed>(t, k, a, b, o);
+  if (t.columns <= 2 * W) return micro_tile<2, packed>(t, k, a, b, o);
+  micro_tile<kVectors, packed>(t, k, a, b, o);
 }
 
 }  // namespace
@@ -181,16 +182,20 @@ void pack_right(const float* b, i64 ld, bool trans, i64 n, i64 k, float* to) {
 }
 
 void multiply_tile(i64 m, i64 n, i64 k, const Left<float>& a, const float* b, const TileOutput& o) {
-  for (i64 c = 0; c < n; c += kColumns, b += kColumns * k) {
-    const i64 columns = n - c < kColumns ? n - c : kColumns;
-    if (columns <= W) {
-      panel<1>(m, k, a, b, columns, o, c);
-    } else if (columns <= 2 * W) {
-      panel<2>(m, k, a, b, columns, o, c);
-    } else {
-      panel<kVectors>(m, k, a, b, columns, o, c);
-    }
+  const i64 panels = (n + kColumns - 1) / kColumns;
+  const auto part = [&](i64 row, i64 column) {
+    return MicroTile{row, m - row, column, n - column < kColumns ? n - column : kColumns, panels};
+  };
+  if (a.step == 1) {
+    // Rows that are read from memory are used for all panels at once.
+    for (i64 r = 0; r < m; r += kRows)
+      for (i64 c = 0; c < n; c += kColumns)
+        micro_tile<false>(part(r, c), k, {a.data + r * a.row, a.row, 1}, b + c * k, o);
+    return;
   }
+  for (i64 c = 0; c < n; c += kColumns)
+    for (i64 r = 0; r < m; r += kRows)
+      micro_tile<true>(part(r, c), k, {a.data + r * k, a.row, a.step}, b + c * k, o);
 }
 
 void transpose_sums(const float* x, i64 rows, i64 columns, const float* bias, float* y, i64 ld) {
