@@ -195,9 +195,7 @@ void CheckpointSaver::publish(Flight& flight) {
   });
 }
 
-std::optional<CheckpointSaver::Times> CheckpointSaver::take_times() {
-  return std::exchange(times_, std::nullopt);
-}
+std::optional<SaveTimes> CheckpointSaver::take_times() { return std::exchange(times_, std::nullopt); }
 
 void save_checkpoint(const std::string& folder, const CheckpointContents& what, const TrainState& state,
                      const std::vector<std::string>& best_of, i64 keep_last) {

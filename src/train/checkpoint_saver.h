@@ -20,6 +20,11 @@
 
 namespace redco {
 
+// Seconds from begin() until the publish, and of these, seconds in the saver's functions.
+struct SaveTimes {
+  double save_s = 0, stall_s = 0;
+};
+
 // All functions are collective and throw the same error on all ranks. The older checkpoints are then
 // unchanged, and the step's temporary folder is gone. IoError also if the workdir was moved or removed.
 class CheckpointSaver {
@@ -48,12 +53,8 @@ class CheckpointSaver {
   bool has_saved() const { return saved_; }  // a checkpoint was published
   bool copies() const { return copies_; }    // saves may be in the background
   i64 copy_bytes() const;                    // memory of the copy; 0: no background saves
-  // Of the saves that were published since the last call: seconds from begin() until the publish, and of
-  // these, seconds in these functions. nullopt: none was published.
-  struct Times {
-    double save_s = 0, stall_s = 0;
-  };
-  std::optional<Times> take_times();
+  // Of the saves that were published since the last call. nullopt: none was.
+  std::optional<SaveTimes> take_times();
 
  private:
   struct Flight {
@@ -75,7 +76,7 @@ class CheckpointSaver {
   std::optional<Flight> flight_;
   std::future<void> removal_;  // of old checkpoints; set on the first rank
   bool saved_ = false;
-  std::optional<Times> times_;
+  std::optional<SaveTimes> times_;
   Worker worker_;  // the last member: its destructor waits for the work
 };
 

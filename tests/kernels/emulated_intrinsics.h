@@ -71,26 +71,26 @@ inline std::uint16_t rounded(float x) {
   return static_cast<std::uint16_t>((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 // Those of `low` first.
-inline __m512bh rounded(const __m512& high, const __m512& low) {
-  Elements<std::uint16_t, __m512bh> out;
+inline __m512i rounded(const __m512& high, const __m512& low) {
+  Elements<std::uint16_t, __m512i> out;
   const auto x = elements_of<float>(low), y = elements_of<float>(high);
   for (std::size_t i = 0; i < 16; ++i) {
     out[i] = rounded(x[i]);
     out[16 + i] = rounded(y[i]);
   }
-  return std::bit_cast<__m512bh>(out);
+  return std::bit_cast<__m512i>(out);
 }
-inline __m256bh rounded(const __m512& v) {
-  Elements<std::uint16_t, __m256bh> out;
+inline __m256i rounded(const __m512& v) {
+  Elements<std::uint16_t, __m256i> out;
   const auto x = elements_of<float>(v);
   for (std::size_t i = 0; i < 16; ++i) out[i] = rounded(x[i]);
-  return std::bit_cast<__m256bh>(out);
+  return std::bit_cast<__m256i>(out);
 }
 inline float widened(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-inline __m512 add_products(const __m512& sums, const __m512bh& a, const __m512bh& b) {
+inline __m512 add_products(const __m512& sums, const __m512i& a, const __m512i& b) {
   auto s = elements_of<float>(sums);
   const auto x = elements_of<std::uint16_t>(a), y = elements_of<std::uint16_t>(b);
   for (std::size_t i = 0; i < s.size(); ++i) {
@@ -228,6 +228,8 @@ inline TileRegisters tile_registers;
 #undef _tile_stored
 #undef _tile_zero
 
+// Vectors of bf16: without AVX512-BF16, clang converts their elements where they are arguments.
+#define __m512bh __m512i
 #define _mm256_mask_storeu_epi16(to, m, v) emulated::store_selected<std::uint16_t>(to, m, v)
 #define _mm256_maskz_loadu_epi16(m, from) emulated::load_selected<__m256i, std::uint16_t>(m, from)
 #define _mm256_setzero_si256() (__m256i{})
