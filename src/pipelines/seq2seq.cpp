@@ -85,7 +85,8 @@ class TextToText : public Pipeline {
 
   // {"source" (renamed by data.fields), "prompt" or "text": the source text}
   std::optional<Example> request(const std::string& json, const std::string& where) const override {
-    const PairLines lines(*tokenizer, pair_settings());
+    PairSettings own = pair_settings();  // checks that there is a tokenizer
+    const PairLines lines(*tokenizer, std::move(own));
     Example e;
     try {
       e.text = lines.source_of(json);
