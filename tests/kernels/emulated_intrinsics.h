@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "base/types.h"
+#include "kernels/cpu/elementwise.h"
 
 // Of types that are arguments of templates.
 #pragma GCC diagnostic ignored "-Wignored-attributes"
@@ -65,30 +66,23 @@ inline __m512i fill(int value) {
   return std::bit_cast<__m512i>(x);
 }
 
-// To the nearest, ties to even.
-inline std::uint16_t rounded(float x) {
-  const auto u = std::bit_cast<std::uint32_t>(x);
-  return static_cast<std::uint16_t>((u + 0x7fff + (u >> 16 & 1)) >> 16);
-}
-// Those of `low` first.
+// To bf16, those of `low` first.
 inline __m512i rounded(const __m512& high, const __m512& low) {
   Elements<std::uint16_t, __m512i> out;
   const auto x = elements_of<float>(low), y = elements_of<float>(high);
   for (std::size_t i = 0; i < 16; ++i) {
-    out[i] = rounded(x[i]);
-    out[16 + i] = rounded(y[i]);
+    out[i] = narrow(x[i]).bits;
+    out[16 + i] = narrow(y[i]).bits;
   }
   return std::bit_cast<__m512i>(out);
 }
 inline __m256i rounded(const __m512& v) {
   Elements<std::uint16_t, __m256i> out;
   const auto x = elements_of<float>(v);
-  for (std::size_t i = 0; i < 16; ++i) out[i] = rounded(x[i]);
+  for (std::size_t i = 0; i < 16; ++i) out[i] = narrow(x[i]).bits;
   return std::bit_cast<__m256i>(out);
 }
-inline float widened(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-}
+inline float widened(std::uint16_t bits) { return wide(bf16{bits}); }
 
 inline __m512 add_products(const __m512& sums, const __m512i& a, const __m512i& b) {
   auto s = elements_of<float>(sums);

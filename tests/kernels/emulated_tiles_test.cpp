@@ -14,8 +14,8 @@
 namespace redco::kernels {
 namespace {
 
-float value_of(float x) { return emulated::widened(emulated::rounded(x)); }
-float value_of(bf16 x) { return emulated::widened(x.bits); }
+float value_of(float x) { return wide(narrow(x)); }
+float value_of(bf16 x) { return wide(x); }
 
 template <class T>
 std::vector<T> random_operand(i64 n, unsigned seed) {
@@ -24,7 +24,7 @@ std::vector<T> random_operand(i64 n, unsigned seed) {
     return x;
   } else {
     std::vector<T> out;
-    for (const float v : x) out.push_back({emulated::rounded(v)});
+    for (const float v : x) out.push_back(narrow(v));
     return out;
   }
 }
@@ -51,7 +51,7 @@ void check(const Operands& x) {
   constexpr float kUnwritten = 1234;  // exact in bf16
   std::vector<float> sums(static_cast<std::size_t>(size(x.m, x.n)), kUnwritten);
   std::vector<float> y(sums);
-  std::vector<bf16> y16(sums.size(), bf16{emulated::rounded(kUnwritten)});
+  std::vector<bf16> y16(sums.size(), narrow(kUnwritten));
 
   const i64 first = x.in_two_blocks ? ceil_div(x.k, i64{4}) * 2 : x.k;
   for (i64 at = 0, deep = first; at < x.k; at += deep, deep = x.k - first) {
