@@ -9,7 +9,7 @@
 
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/groups.h"
-#include "kernels/cpu/products.h"
+#include "kernels/cpu/product_tiles.h"
 #include "kernels/isa.h"
 #include "kernels/kernels_testing.h"
 #include "kernels/peak.h"
@@ -341,6 +341,52 @@ TEST(Products, AreTheProductsOfTheKeptValues) {
             check_products(c, bf16);
           }
   });
+}
+
+Product of_shape(i64 m, i64 n, i64 k, DType type) {
+  const Matrix a{.type = type}, b{.type = type, .trans = true};
+  return {.m = m, .n = n, .terms = {{a, b, k}}};
+}
+
+// All elements of y are in one tile, and no thread computes much more than others.
+TEST(Products, TilesAreEvenWork) {
+  for (const auto& [m, n] :
+       {std::array<i64, 2>{256, 2048}, {256, 5632}, {1024, 768}, {1000, 1000}, {60, 3000}})
+    for (const i64 threads : {1, 2, 3, 4, 8})
+      for (const Unit unit : {Unit::f32, Unit::dot, Unit::amx}) {
+        const DType type = unit == Unit::f32 ? DType::f32 : DType::bf16;
+        const Tiles tiles = tiles_of(of_shape(m, n, 700, type), unit, threads);
+        std::vector<int> times(static_cast<std::size_t>(m * n));
+        std::vector<i64> work(static_cast<std::size_t>(threads));
+        for (i64 i = 0; i < tiles.count(); ++i) {
+          const Tile t = tiles.tile(i);
+          for (i64 r = t.row; r < t.row + t.rows; ++r)
+            for (i64 c = t.column; c < t.column + t.columns; ++c)
+              ++times[static_cast<std::size_t>(r * n + c)];
+          EXPECT_LE(t.rows, tiles.rows.largest());
+          EXPECT_LE(t.columns, tiles.columns.largest());
+          *std::ranges::min_element(work) += t.rows * t.columns;
+        }
+        const std::string what = fmt::format("{} x {}, {} threads", m, n, threads);
+        EXPECT_TRUE(std::ranges::all_of(times, [](int k) { return k == 1; })) << what;
+        EXPECT_LE(std::ranges::max(work) * threads, m * n * 5 / 4) << what;
+      }
+}
+
+TEST(Products, TheWorkspaceOfAStoredWeightIsEnoughForAnyRows) {
+  const int before = threads();
+  for (const int t : {1, 3}) {
+    set_threads(t);
+    for (const i64 n : {10, 500, 2048})
+      for (const DType type : {DType::f32, DType::bf16, DType::q4})
+        for (const i64 m : {1, 9, 48, 49, 130, 512, 700, 5000}) {
+          Product p = of_shape(m, n, 1100, type);
+          p.terms[0].a.type = DType::f32;
+          EXPECT_LE(products_workspace({&p, 1}, true), stored_product_workspace(n, 1100, type, true))
+              << m << " x " << n << ", " << t << " threads";
+        }
+  }
+  set_threads(before);
 }
 
 // Each sum has an order that depends on k alone: not on the tile that an element lies in.

@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "kernels/cpu/contention.h"
 #include "kernels/kernels_testing.h"
 
 namespace redco::kernels {
@@ -21,6 +22,26 @@ TEST(Threads, EveryThreadHasItsOwnCount) {
   EXPECT_EQ(inside, 1);
   EXPECT_EQ(threads(), 3);
   set_threads(before);
+}
+
+TEST(Contention, PausesAndLooksAgain) {
+  Contention c;
+  double now = 100;
+  i64 switches = 7;
+  const auto after = [&](double passed, i64 more) { return c.update(now += passed, switches += more); };
+  constexpr double kWindow = 1.01 * Contention::kWindow, kPause = 1.01 * Contention::kPause;
+  EXPECT_FALSE(after(0, 0));
+  EXPECT_FALSE(after(kWindow, 10));  // 200 per second
+  EXPECT_FALSE(after(kWindow / 2, 100));
+  EXPECT_TRUE(after(kWindow / 2, 0));
+  EXPECT_TRUE(after(kPause / 2, 0));
+  EXPECT_FALSE(after(kPause / 2, 0));
+  EXPECT_TRUE(after(kWindow, 50));
+  EXPECT_TRUE(after(kPause, 0));  // the second pause is twice as long
+  EXPECT_FALSE(after(kPause, 0));
+  EXPECT_FALSE(after(kWindow, 0));
+  EXPECT_TRUE(after(kWindow, 50));
+  EXPECT_FALSE(after(kPause, 0));
 }
 
 TEST(Threads, BlasIsTheOpenMpBuild) {

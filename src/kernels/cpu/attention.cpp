@@ -71,7 +71,7 @@ void decode(const AttentionShape& s, const AttentionArgs& a, const T* q, const B
   const i64 split = split_of(keys), splits = splits_of(keys), stride = s.D + 2;
   const i64 shared = s.H / s.Hkv, sharing = ceil_div(shared, kFewRows);
   T* const scores = workspace + s.B * s.H * splits * stride;
-  for_each(s.B * splits, s.B * s.H * (keys.end - keys.begin) * s.D / 4, [&](i64 t) {
+  for_each_reading(s.B * splits, s.B * s.H * (keys.end - keys.begin) * s.D / 4, [&](i64 t) {
     const i64 b = t / splits, piece = t % splits;
     const i64 begin = keys.begin + piece * split, end = std::min(keys.end, begin + split);
     T* const own = scores + t * s.H * kCacheBlock;

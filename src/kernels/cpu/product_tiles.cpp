@@ -1,6 +1,8 @@
 #include "kernels/cpu/product_tiles.h"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 
 #include "base/error.h"
 #include "kernels/cpu/bf16_tiles.h"
@@ -43,10 +45,11 @@ struct Lines {
   const float* data;
   i64 ld;
 };
-// Operands that are not fp32 are widened and packed kWidened rows or columns at a time, so that what is
-// widened stays in the cache. It cuts no panels, and no groups.
-constexpr i64 kWidened = 2 * kTileUnit;
-static_assert(kWidened % kGroup == 0);
+// Operands are packed in strips, so that what is packed, and before that widened, is read from the cache: the
+// right one by the columns that are multiplied next, the left one, if it is widened, by so many rows. Strips
+// cut no panels, and no groups.
+constexpr i64 kStrip = 2 * kTileUnit;
+static_assert(kStrip % kGroup == 0);
 // pack(lines, first, n) for the lines (or else columns) [first, first + n) of a part, in fp32.
 template <class Pack>
 void pack_f32(const Matrix& x, const Part& part, bool by_lines, float* room, const Pack& pack) {
@@ -54,8 +57,8 @@ void pack_f32(const Matrix& x, const Part& part, bool by_lines, float* room, con
   if (x.type == DType::f32)
     return pack(Lines{elements<float>(x, part.row, part.column), x.row / static_cast<i64>(sizeof(float))}, 0,
                 size);
-  for (i64 first = 0; first < size; first += kWidened) {
-    const i64 n = std::min(kWidened, size - first);
+  for (i64 first = 0; first < size; first += kStrip) {
+    const i64 n = std::min(kStrip, size - first);
     const i64 lines = by_lines ? n : part.lines, length = by_lines ? part.length : n;
     const i64 row = part.row + (by_lines ? first : 0), column = part.column + (by_lines ? 0 : first);
     for (i64 i = 0; i < lines; ++i) widen(at(x, row + i, column), x.type, length, room + i * length);
@@ -67,18 +70,16 @@ void pack_f32(const Matrix& x, const Part& part, bool by_lines, float* room, con
 // kMostColumns columns, blocks of k at most kDeepest elements.
 struct InF32 {
   using E = float;
+  static constexpr i64 kUnit = kTileUnit;
   static constexpr i64 kMostColumns = 16 * kTileUnit;
   static constexpr i64 kDeepest = 1024;  // the panel of the right operand (196 KB) stays in the L2 cache
   static void add_rooms(Tiles& r, const Term& t, i64 deep) {
     const bool widened = t.a.type != DType::f32;
-    // A tile reads its left operand for each panel of columns. Rows that are some KB apart share few sets of
-    // the L1 cache: with 3072 columns in a row that halves the speed, and to pack it costs 5 %.
-    constexpr i64 kFewColumns = 2 * kTileUnit;
-    r.packs_left = r.columns > kFewColumns;
-    if (t.a.trans || r.packs_left || widened) r.left = std::max(r.left, (r.rows + kTileUnit) * deep);
-    r.right = std::max(r.right, (r.columns + kTileUnit) * deep);
-    if (widened) r.wide = std::max(r.wide, std::min(kWidened, r.rows) * deep);
-    if (t.b.type != DType::f32) r.wide = std::max(r.wide, std::min(kWidened, r.columns) * deep);
+    const i64 rows = r.rows.largest();
+    if (t.a.trans || r.packs_left || widened) r.left = std::max(r.left, (rows + kTileUnit) * deep);
+    r.right = std::max(r.right, (r.strip + kTileUnit) * deep);
+    if (widened) r.wide = std::max(r.wide, std::min(kStrip, rows) * deep);
+    if (t.b.type != DType::f32) r.wide = std::max(r.wide, r.strip * deep);
   }
   static Left<E> left(const Matrix& a, const Part& part, const Tiles& tiles, i64 /*rows*/, i64 deep,
                       float* wide, E* to) {
@@ -104,12 +105,13 @@ struct InF32 {
 template <class Pairs>
 struct InPairs {
   using E = u32;
+  static constexpr i64 kUnit = std::lcm(kTileUnit, Pairs::kColumns);
   static constexpr i64 kMostColumns = 8 * kTileUnit;
   static constexpr i64 kDeepest = Pairs::kDeepest;
   static void add_rooms(Tiles& r, const Term& t, i64 deep) {
-    r.left = std::max(r.left, Pairs::left_size(r.rows, deep));
-    r.right = std::max(r.right, Pairs::right_size(r.columns, deep));
-    if (is_grouped(t.b.type)) r.wide = std::max(r.wide, std::min(kWidened, r.columns) * deep);
+    r.left = std::max(r.left, Pairs::left_size(r.rows.largest(), deep));
+    r.right = std::max(r.right, Pairs::right_size(r.strip, deep));
+    if (is_grouped(t.b.type)) r.wide = std::max(r.wide, r.strip * deep);
   }
   static Left<E> left(const Matrix& a, const Part& part, const Tiles&, i64 rows, i64 deep, float*, E* to) {
     if (a.type == DType::bf16) {
@@ -126,7 +128,7 @@ struct InPairs {
     if (b.type == DType::bf16)
       return Pairs::pack_right(elements<bf16>(b, part.row, part.column), b.row / 2, b.trans, columns, deep,
                                to);
-    static_assert(kWidened % Pairs::kColumns == 0);
+    static_assert(kStrip % Pairs::kColumns == 0);
     pack_f32(b, part, b.trans, wide, [&](const Lines& x, i64 first, i64 n) {
       Pairs::pack_right(x.data, x.ld, b.trans, n, deep, to + Pairs::right_size(first, deep));
     });
@@ -178,22 +180,23 @@ void multiply_in(const Product& p, const Tile& t, const Tiles& tiles, float* roo
     for (Block b{0, 0}; b.p < term.k; b.p += b.deep) {
       b.deep = std::min(depth, term.k - b.p);
       const Left<E> a = Way::left(term.a, left_part(term.a, t, b), tiles, t.rows, b.deep, wide, left);
-      Way::right(term.b, right_part(term.b, t, b), t.columns, b.deep, wide, right);
-      TileOutput out;
-      if (done > 0) {
-        out.before = sums;
-        out.ld_before = ld;
+      const bool first = done == 0, last = ++done == blocks;
+      for (i64 c = 0; c < t.columns; c += tiles.strip) {
+        const Tile strip{t.row, t.rows, t.column + c, std::min(tiles.strip, t.columns - c)};
+        Way::right(term.b, right_part(term.b, strip, b), strip.columns, b.deep, wide, right);
+        TileOutput out{.y = sums + c, .ld = ld};
+        if (!first) {
+          out.before = sums + c;
+          out.ld_before = ld;
+        }
+        if (last) {
+          out.bias = p.bias ? p.bias + strip.column : nullptr;
+          out.bf16 = !direct;
+          if (!direct) out.y = y_at<bf16>(p, strip.row, strip.column);
+          out.ld = p.n;
+        }
+        Way::multiply(t.rows, strip.columns, b.deep, a, right, out);
       }
-      if (++done == blocks) {
-        out.bias = p.bias ? p.bias + t.column : nullptr;
-        out.bf16 = !direct;
-        out.y = direct ? static_cast<void*>(sums) : y_at<bf16>(p, t.row, t.column);
-        out.ld = p.n;
-      } else {
-        out.y = sums;
-        out.ld = ld;
-      }
-      Way::multiply(t.rows, t.columns, b.deep, a, right, out);
     }
   }
 }
@@ -226,7 +229,7 @@ Matrix from_column(Matrix x, i64 first) {
   return x;
 }
 // The product of a tile of y^T, without bias: for sums.
-Product transposed(const Product& p, const Tile& t) {
+Product transpose_of(const Product& p, const Tile& t) {
   Product out{.m = t.columns, .n = t.rows};
   for (const Term& x : p.terms)
     out.terms.push_back({from_row(transpose_of(x.b), t.column), from_column(transpose_of(x.a), t.row), x.k});
@@ -236,7 +239,7 @@ Product transposed(const Product& p, const Tile& t) {
 // A tile of y from one of y^T.
 template <class Way>
 void multiply_transposed(const Product& p, const Tile& t, const Tiles& tiles, float* room) {
-  Product of_tile = transposed(p, t);
+  Product of_tile = transpose_of(p, t);
   float* const sums = room + tiles.room() - tiles.sums;
   of_tile.y = sums;
   multiply_in<Way>(of_tile, {0, t.columns, 0, t.rows}, tiles, room);
@@ -253,34 +256,75 @@ void multiply_transposed(const Product& p, const Tile& t, const Tiles& tiles, fl
 
 template <class Way>
 void add_rooms(Tiles& t, const Product& p) {
+  // A tile reads its left operand for each panel of columns. Rows that are some KB apart share few sets of
+  // the L1 cache: with 3072 columns in a row that halves the speed of fp32, and to pack it costs 5 %.
+  const i64 columns = t.columns.largest();
+  t.packs_left = columns > kStrip;
+  t.strip = std::min(columns, kStrip);
   for (const Term& term : p.terms) Way::add_rooms(t, term, std::min(term.k, depth_of<Way>(term.k)));
+}
+
+// The cut that takes the least time: that of the rounds in which `threads` threads compute all tiles, of
+// which each packs its operands. At least two tiles for each thread, since a thread may be interrupted.
+template <class Way>
+void cut(Tiles& t, i64 threads) {
+  constexpr i64 kMostRows = 512, kSmallest = 2 * kTileUnit;
+  constexpr double kPacking = 24;  // to pack an element takes as long as this many multiply-adds
+  struct Range {
+    i64 fewest, most;
+  };
+  const auto parts = [](const Cut& side, i64 longest) {
+    const i64 fewest = ceil_div(side.size, longest);
+    return Range{fewest, std::max(fewest, side.size / kSmallest)};
+  };
+  const Range down = parts(t.rows, kMostRows), across = parts(t.columns, Way::kMostColumns);
+  double shortest = std::numeric_limits<double>::infinity();
+  Cut rows = t.rows, columns = t.columns;
+  const auto attempt = [&] {
+    const double rounds =
+        static_cast<double>(std::max<i64>(2, ceil_div(rows.parts * columns.parts, threads)));
+    const auto time_of = [](double m, double n) { return m * n + kPacking * (m + n); };
+    const double mean = time_of(rows.mean(), columns.mean());
+    // The last round takes as long as its largest tile.
+    const double time = (rounds - 1) * mean +
+                        time_of(static_cast<double>(rows.largest()), static_cast<double>(columns.largest()));
+    if (time >= shortest) return;
+    shortest = time;
+    t.rows.parts = rows.parts;
+    t.columns.parts = columns.parts;
+  };
+  for (rows.parts = down.fewest; rows.parts <= std::min(down.most, down.fewest + 2 * threads); ++rows.parts) {
+    const i64 even = threads / std::gcd(threads, rows.parts);  // of so many, all threads get as many tiles
+    const i64 wanted = std::max(across.fewest, ceil_div(2 * threads, rows.parts));
+    for (const i64 n : {across.fewest, ceil_div(wanted, even) * even, across.most}) {
+      columns.parts = std::min(n, across.most);
+      attempt();
+    }
+  }
 }
 
 template <class Way>
 Tiles tiles_in(const Product& p, bool paired, i64 threads) {
-  // A tile packs both operands, so tiles are as large as the number of threads allows.
-  constexpr i64 kSmallest = 2 * kTileUnit;
-  Tiles t{.rows = std::min<i64>(512, p.m),
-          .columns = std::min(Way::kMostColumns, p.n),
-          .transposed = transposes(p, paired)};
-  while (ceil_div(p.m, t.rows) * ceil_div(p.n, t.columns) < 2 * threads &&
-         std::max(t.rows, t.columns) > kSmallest) {
-    i64& side = t.rows >= t.columns ? t.rows : t.columns;
-    side = ceil_div(ceil_div(side, 2), kTileUnit) * kTileUnit;
-  }
+  // A multiple of the rows of most micro-tiles. Rows of a transposed tile are its columns.
+  constexpr i64 kRowUnit = 16;
+  const bool transposed = transposes(p, paired);
+  Tiles t{.rows = {.size = p.m, .unit = transposed ? Way::kUnit : kRowUnit},
+          .columns = {.size = p.n, .unit = Way::kUnit},
+          .transposed = transposed};
   if (t.transposed) {
+    cut<Way>(t, threads);
     Tiles rooms{.rows = t.columns, .columns = t.rows};
-    add_rooms<Way>(rooms, transposed(p, {0, p.m, 0, p.n}));
-    rooms.sums = t.columns * t.rows * (p.type == DType::f32 ? 1 : 2);
+    add_rooms<Way>(rooms, transpose_of(p, {0, p.m, 0, p.n}));
+    rooms.sums = t.columns.largest() * t.rows.largest() * (p.type == DType::f32 ? 1 : 2);
     std::swap(rooms.rows, rooms.columns);
     rooms.transposed = true;
     return rooms;
   }
   for (const Term& term : p.terms)  // groups along the columns of b are not cut
-    if (is_grouped(term.b.type) && !term.b.trans)
-      t.columns = std::min(p.n, ceil_div(t.columns, kGroup) * kGroup);
+    if (is_grouped(term.b.type) && !term.b.trans) t.columns.unit = std::lcm(t.columns.unit, kGroup);
+  cut<Way>(t, threads);
   add_rooms<Way>(t, p);
-  if (p.type != DType::f32 && blocks_in<Way>(p) > 1) t.sums = t.rows * t.columns;
+  if (p.type != DType::f32 && blocks_in<Way>(p) > 1) t.sums = t.rows.largest() * t.columns.largest();
   return t;
 }
 

@@ -140,7 +140,7 @@ Works works_of(std::span<const Product> all, bool bf16) {
       w.count = ceil_div(p.n, w.few == Few::by_rows ? kRowsOfB : kColumnsOfB);
     } else {
       w.tiles = tiles_of(p, unit_of(bf16), omp_get_max_threads());
-      w.count = ceil_div(p.m, w.tiles.rows) * ceil_div(p.n, w.tiles.columns);
+      w.count = w.tiles.count();
     }
     first += w.count;
     works.push_back(w);
@@ -180,12 +180,12 @@ i64 stored_product_workspace(i64 n, i64 k, DType b, bool bf16) {
   const auto of_rows = [&](i64 m) {
     return Product{.m = m, .n = n, .terms = {{.a = {}, .b = {.type = b, .trans = true}, .k = k}}};
   };
-  // Of either kind of tiles, those with the most rows have the largest rooms; any number of rows has at most
-  // one for each thread.
+  // Of either kind of tiles, those for one thread with the most rows have the largest rooms; any number of
+  // rows has at most one for each thread.
   const i64 threads = omp_get_max_threads();
   i64 tiles = 0;
   for (const i64 m : {kTransposedRows, i64{1} << 20})
-    tiles = std::max(tiles, tiles_of(of_rows(m), unit_of(bf16), threads).room() * threads);
+    tiles = std::max(tiles, tiles_of(of_rows(m), unit_of(bf16), 1).room() * threads);
   return std::max(tiles, few_rows_room(of_rows(1)));
 }
 
@@ -217,16 +217,13 @@ void products(std::span<const Product> all, bool bf16, std::span<float> workspac
     const Product& p = *w->product;
     i -= w->first;
     if (w->few != Few::no) return few_rows_piece(p, w->few, i, w->few_room);
-    // Tiles are numbered down the columns, so that concurrent threads share the columns of b.
-    const Tiles& t = w->tiles;
-    const i64 down = ceil_div(p.m, t.rows), r = i % down * t.rows, c = i / down * t.columns;
-    const Tile tile{r, std::min(t.rows, p.m - r), c, std::min(t.columns, p.n - c)};
-    multiply_tile(p, unit_of(bf16), tile, t, workspace.data() + space.fixed + room * space.room);
+    float* const own = workspace.data() + space.fixed + room * space.room;
+    multiply_tile(p, unit_of(bf16), w->tiles.tile(i), w->tiles, own);
   };
   // Pieces of few rows take equal times of some microseconds: each thread gets those that follow one another,
   // because to ask for each piece costs a sixth of the time.
   const bool few = std::ranges::all_of(works, [](const Work& w) { return w.few != Few::no; });
-  if (few) return for_each(pieces, work, [&](i64 i) { piece(i, 0); });
+  if (few) return for_each_reading(pieces, work, [&](i64 i) { piece(i, 0); });
   for_each_in_rooms(space.rooms, pieces, work, piece);
 }
 
