@@ -265,7 +265,8 @@ void add_rooms(Tiles& t, const Product& p) {
 }
 
 // The cut that takes the least time: that of the rounds in which `threads` threads compute all tiles, of
-// which each packs its operands. At least two tiles for each thread, since a thread may be interrupted.
+// which each packs its operands. At least two tiles for each of several threads, since one may be
+// interrupted.
 template <class Way>
 void cut(Tiles& t, i64 threads) {
   constexpr i64 kMostRows = 512, kSmallest = 2 * kTileUnit;
@@ -281,8 +282,8 @@ void cut(Tiles& t, i64 threads) {
   double shortest = std::numeric_limits<double>::infinity();
   Cut rows = t.rows, columns = t.columns;
   const auto attempt = [&] {
-    const double rounds =
-        static_cast<double>(std::max<i64>(2, ceil_div(rows.parts * columns.parts, threads)));
+    const i64 tiles = rows.parts * columns.parts, least = threads > 1 ? 2 : 1;
+    const double rounds = static_cast<double>(std::max(least, ceil_div(tiles, threads)));
     const auto time_of = [](double m, double n) { return m * n + kPacking * (m + n); };
     const double mean = time_of(rows.mean(), columns.mean());
     // The last round takes as long as its largest tile.
