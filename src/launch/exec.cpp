@@ -127,9 +127,10 @@ std::unique_ptr<WatchServer> watch_ranks(const Mpirun& mpirun, double timeout) {
 class ForcedEnd {
  public:
   ForcedEnd(WatchServer& server, pid_t mpirun) : server_(server), mpirun_(mpirun) {}
-  bool begun() const { return began_.has_value(); }
+  bool begun() const { return begun_; }
   void begin() {
-    if (began_) return;
+    if (begun_) return;
+    begun_ = true;
     began_ = Clock::now();
     server_.end_all();
     kill(mpirun_, SIGTERM);
@@ -141,15 +142,15 @@ class ForcedEnd {
   }
   // Call it repeatedly: sends SIGKILL once mpirun has had its time.
   void check() {
-    if (began_ && !killed_ && since(*began_) > kGentleSeconds) kill_now();
+    if (begun_ && !killed_ && since(began_) > kGentleSeconds) kill_now();
   }
 
  private:
   static constexpr double kGentleSeconds = 2;
   WatchServer& server_;
   pid_t mpirun_;
-  std::optional<Clock::time_point> began_;
-  bool killed_ = false;
+  bool begun_ = false, killed_ = false;
+  Clock::time_point began_;
 };
 
 // What the ranks have reported when mpirun has ended. It ends with status 1 after a rank that ends with code

@@ -61,7 +61,7 @@ ParamName parse_param_name(std::string_view name) {
     for (const std::string_view end : {"_weight", "_bias", "_kernel", "_scale"}) {
       if (last.size() > end.size() && last.ends_with(end)) {
         p.leaf = end.substr(1);
-        last.resize(last.size() - end.size());
+        last.erase(last.size() - end.size());
         break;
       }
     }
