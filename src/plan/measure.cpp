@@ -25,11 +25,12 @@ namespace {
 using kernels::Binary;
 using kernels::Unary;
 
-// Bytes since an operand was touched: in the cache of a core, in the rank's share of the last cache, and in
-// memory for sure. A speed changes between the last two, where the share ends.
+// Bytes since an operand was touched: in the cache of a core, in the rank's share of the last cache, mostly
+// in memory, and in memory for sure. A speed changes where the share ends, and slowly after that: a cache
+// that is read in order keeps some of what is twice as large.
 struct Distances {
-  double near = 1 << 20, middle = 0, far = 0;
-  std::vector<double> all() const { return {near, middle, far}; }
+  double near = 1 << 20, middle = 0, far = 0, farthest = 0;
+  std::vector<double> all() const { return {near, middle, far, farthest}; }
   std::vector<double> ends() const { return {near, far}; }
 };
 
@@ -52,8 +53,9 @@ Distances distances_for(const MeasureOptions& o, int ranks) {
   const i64 cache = std::max<i64>(last_cache_bytes(), i64{8} << 20);
   Distances d;
   d.middle = 0.5 * static_cast<double>(cache) / ranks;
-  d.far = 3.5 * d.middle;
-  if (o.most_bytes > 0) d.far = std::min(d.far, static_cast<double>(o.most_bytes));
+  d.farthest = 9 * d.middle;
+  if (o.most_bytes > 0) d.farthest = std::min(d.farthest, static_cast<double>(o.most_bytes));
+  d.far = std::min(3.5 * d.middle, d.farthest / 2);
   d.middle = std::min(d.middle, d.far / 2);
   d.near = std::min(d.near, d.middle / 2);
   return d;
@@ -70,7 +72,8 @@ struct Measurement {
       : c(context),
         o(options),
         d(distances_for(options, ranks)),
-        p(context, options, std::max(static_cast<i64>(d.far), options.most_bytes > 0 ? 0 : i64{64} << 20)),
+        p(context, options,
+          std::max(static_cast<i64>(d.farthest), options.most_bytes > 0 ? 0 : i64{64} << 20)),
         table(context.queue().kernels()) {}
 
   i64 size(i64 n) const { return std::max<i64>(16, static_cast<i64>(static_cast<double>(n) * o.largest)); }
