@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <span>
 #include <thread>
 
 #include "kernels/cpu/elementwise.h"
@@ -274,8 +277,13 @@ void check_products(const ProductCase& c, bool bf16) {
     const bool stored = c.y == DType::bf16;
     all[0].y = stored ? static_cast<void*>(first16.data()) : first.data();
     all[1].y = stored ? static_cast<void*>(second16.data()) : second.data();
-    std::vector<float> room(static_cast<std::size_t>(products_workspace(all, bf16)), NAN);
-    products(all, bf16, room);
+    constexpr std::size_t kGuard = 1024;
+    const auto size = static_cast<std::size_t>(products_workspace(all, bf16));
+    std::vector<float> room(size + kGuard, NAN);
+    products(all, bf16, std::span(room).first(size));
+    EXPECT_TRUE(std::all_of(room.begin() + static_cast<std::ptrdiff_t>(size), room.end(),
+                            [](float x) { return std::isnan(x); }))
+        << what << ": written beyond the workspace";
     if (stored)
       for (std::size_t i = 0; i < first.size(); ++i) {
         first[i] = wide(first16[i]);
