@@ -52,7 +52,7 @@ void add_env(CLI::App& app, Invocation& run) {
   c->add_flag("--json", o->json, "print one JSON object on one line");
   c->add_flag(
       "--measure", o->measure,
-      "measure the speed of kernels, memory and collectives, and store it; takes about half a minute");
+      "measure the speed of kernels, memory and collectives, and store it; takes about a minute");
   c->add_option(
        "--layout", o->layout,
        "with --measure: ranks of a host and threads of a rank (RANKSxTHREADS); default: one rank on all "
