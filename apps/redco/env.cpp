@@ -50,9 +50,8 @@ void add_env(CLI::App& app, Invocation& run) {
       "  redco env --measure --layout 2x1  the same for two ranks of one thread each\n"
       "  redco env --json                  for bug reports\n");
   c->add_flag("--json", o->json, "print one JSON object on one line");
-  c->add_flag(
-      "--measure", o->measure,
-      "measure the speed of kernels, memory and collectives, and store it; takes about a minute");
+  c->add_flag("--measure", o->measure,
+              "measure the speed of kernels, memory and collectives, and store it; takes about a minute");
   c->add_option(
        "--layout", o->layout,
        "with --measure: ranks of a host and threads of a rank (RANKSxTHREADS); default: one rank on all "
