@@ -279,10 +279,10 @@ void check_products(const ProductCase& c, bool bf16) {
     all[1].y = stored ? static_cast<void*>(second16.data()) : second.data();
     constexpr std::size_t kGuard = 1024;
     const auto size = static_cast<std::size_t>(products_workspace(all, bf16));
-    std::vector<float> room(size + kGuard, NAN);
-    products(all, bf16, std::span(room).first(size));
-    EXPECT_TRUE(std::all_of(room.begin() + static_cast<std::ptrdiff_t>(size), room.end(),
-                            [](float x) { return std::isnan(x); }))
+    std::vector<float> memory(size + kGuard, NAN);
+    const std::span<float> room(memory);
+    products(all, bf16, room.first(size));
+    EXPECT_TRUE(std::ranges::all_of(room.subspan(size), [](float x) { return std::isnan(x); }))
         << what << ": written beyond the workspace";
     if (stored)
       for (std::size_t i = 0; i < first.size(); ++i) {

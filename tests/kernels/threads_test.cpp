@@ -25,10 +25,13 @@ TEST(Threads, EveryThreadHasItsOwnCount) {
 }
 
 TEST(Contention, PausesAndLooksAgain) {
-  Contention c;
   double now = 100;
   i64 switches = 7;
-  const auto after = [&](double passed, i64 more) { return c.update(now += passed, switches += more); };
+  Contention c(now, switches);
+  const auto after = [&](double passed, i64 more) {
+    c.update(now += passed, switches += more);
+    return c.found();
+  };
   constexpr double kWindow = 1.01 * Contention::kWindow, kPause = 1.01 * Contention::kPause;
   EXPECT_FALSE(after(0, 0));
   EXPECT_FALSE(after(kWindow, 10));  // 200 per second

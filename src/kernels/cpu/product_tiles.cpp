@@ -50,24 +50,17 @@ struct Lines {
 // cut no panels, and no groups.
 constexpr i64 kStrip = 2 * kTileUnit;
 static_assert(kStrip % kGroup == 0);
-// pack(lines, first, n) for the lines (or else columns) [first, first + n) of a part, in fp32.
-template <class Pack>
-void pack_f32(const Matrix& x, const Part& part, bool by_lines, float* room, const Pack& pack) {
-  const i64 size = by_lines ? part.lines : part.length;
+// A part in fp32, which is widened into `room` if it is stored otherwise.
+Lines in_f32(const Matrix& x, const Part& part, float* room) {
   if (x.type == DType::f32)
-    return pack(Lines{elements<float>(x, part.row, part.column), x.row / static_cast<i64>(sizeof(float))}, 0,
-                size);
-  for (i64 first = 0; first < size; first += kStrip) {
-    const i64 n = std::min(kStrip, size - first);
-    const i64 lines = by_lines ? n : part.lines, length = by_lines ? part.length : n;
-    const i64 row = part.row + (by_lines ? first : 0), column = part.column + (by_lines ? 0 : first);
-    for (i64 i = 0; i < lines; ++i) widen(at(x, row + i, column), x.type, length, room + i * length);
-    pack(Lines{room, length}, first, n);
-  }
+    return {elements<float>(x, part.row, part.column), x.row / static_cast<i64>(sizeof(float))};
+  for (i64 i = 0; i < part.lines; ++i)
+    widen(at(x, part.row + i, part.column), x.type, part.length, room + i * part.length);
+  return {room, part.length};
 }
 
 // The ways to multiply tiles: packed operands of E, and the products of tiles of them. Tiles have at most
-// kMostColumns columns, blocks of k at most kDeepest elements.
+// kMostColumns columns and are cut at multiples of kUnit, blocks of k have at most kDeepest elements.
 struct InF32 {
   using E = float;
   static constexpr i64 kUnit = kTileUnit;
@@ -81,21 +74,24 @@ struct InF32 {
     if (widened) r.wide = std::max(r.wide, std::min(kStrip, rows) * deep);
     if (t.b.type != DType::f32) r.wide = std::max(r.wide, r.strip * deep);
   }
-  static Left<E> left(const Matrix& a, const Part& part, const Tiles& tiles, i64 /*rows*/, i64 deep,
-                      float* wide, E* to) {
-    if (a.type == DType::f32 && !a.trans && !tiles.packs_left)
-      return {elements<float>(a, part.row, part.column), a.row / static_cast<i64>(sizeof(float)), 1};
+  static Left<E> left(const Matrix& a, const Tile& t, const Block& b, const Tiles& tiles, float* wide,
+                      E* to) {
+    if (a.type == DType::f32 && !a.trans && !tiles.packs_left) {
+      const Lines x = in_f32(a, left_part(a, t, b), wide);
+      return {x.data, x.ld, 1};
+    }
     Left<E> packed{};
-    pack_f32(a, part, !a.trans, wide, [&](const Lines& x, i64 first, i64 n) {
-      packed = REDCO_ISA_CALL(pack_left(x.data, x.ld, a.trans, n, deep, to + first * deep));
-    });
+    for (i64 r = 0; r < t.rows; r += kStrip) {
+      const Tile strip{t.row + r, std::min(kStrip, t.rows - r), t.column, t.columns};
+      const Lines x = in_f32(a, left_part(a, strip, b), wide);
+      packed = REDCO_ISA_CALL(pack_left(x.data, x.ld, a.trans, strip.rows, b.deep, to + r * b.deep));
+    }
     packed.data = to;
     return packed;
   }
-  static void right(const Matrix& b, const Part& part, i64 /*columns*/, i64 deep, float* wide, E* to) {
-    pack_f32(b, part, b.trans, wide, [&](const Lines& x, i64 first, i64 n) {
-      REDCO_ISA_CALL(pack_right(x.data, x.ld, b.trans, n, deep, to + first * deep));
-    });
+  static void right(const Matrix& b, const Tile& strip, const Block& k, float* wide, E* to) {
+    const Lines x = in_f32(b, right_part(b, strip, k), wide);
+    REDCO_ISA_CALL(pack_right(x.data, x.ld, b.trans, strip.columns, k.deep, to));
   }
   static void multiply(i64 m, i64 n, i64 k, const Left<E>& a, const E* b, const TileOutput& out) {
     REDCO_ISA_CALL(multiply_tile(m, n, k, a, b, out));
@@ -113,25 +109,28 @@ struct InPairs {
     r.right = std::max(r.right, Pairs::right_size(r.strip, deep));
     if (is_grouped(t.b.type)) r.wide = std::max(r.wide, r.strip * deep);
   }
-  static Left<E> left(const Matrix& a, const Part& part, const Tiles&, i64 rows, i64 deep, float*, E* to) {
+  static Left<E> left(const Matrix& a, const Tile& t, const Block& b, const Tiles&, float*, E* to) {
+    const Part part = left_part(a, t, b);
     if (a.type == DType::bf16) {
       const bf16* const x = elements<bf16>(a, part.row, part.column);
       const bool whole = a.row % 4 == 0 && reinterpret_cast<std::uintptr_t>(x) % 4 == 0;
-      if (!a.trans && whole && Pairs::reads_stored(rows, deep))
+      if (!a.trans && whole && Pairs::reads_stored(t.rows, b.deep))
         return {reinterpret_cast<const u32*>(x), a.row / 4, 1};
-      return Pairs::pack_left(x, a.row / 2, a.trans, rows, deep, to);
+      return Pairs::pack_left(x, a.row / 2, a.trans, t.rows, b.deep, to);
     }
     REDCO_CHECK(a.type == DType::f32, "a left operand of type {}", name_of(a.type));
-    return Pairs::pack_left(elements<float>(a, part.row, part.column), a.row / 4, a.trans, rows, deep, to);
+    const float* const x = elements<float>(a, part.row, part.column);
+    return Pairs::pack_left(x, a.row / 4, a.trans, t.rows, b.deep, to);
   }
-  static void right(const Matrix& b, const Part& part, i64 columns, i64 deep, float* wide, E* to) {
-    if (b.type == DType::bf16)
-      return Pairs::pack_right(elements<bf16>(b, part.row, part.column), b.row / 2, b.trans, columns, deep,
-                               to);
+  static void right(const Matrix& b, const Tile& strip, const Block& k, float* wide, E* to) {
+    const Part part = right_part(b, strip, k);
+    if (b.type == DType::bf16) {
+      const bf16* const x = elements<bf16>(b, part.row, part.column);
+      return Pairs::pack_right(x, b.row / 2, b.trans, strip.columns, k.deep, to);
+    }
     static_assert(kStrip % Pairs::kColumns == 0);
-    pack_f32(b, part, b.trans, wide, [&](const Lines& x, i64 first, i64 n) {
-      Pairs::pack_right(x.data, x.ld, b.trans, n, deep, to + Pairs::right_size(first, deep));
-    });
+    const Lines x = in_f32(b, part, wide);
+    Pairs::pack_right(x.data, x.ld, b.trans, strip.columns, k.deep, to);
   }
   static void multiply(i64 m, i64 n, i64 k, const Left<E>& a, const E* b, const TileOutput& out) {
     Pairs::multiply(m, n, k, a, b, out);
@@ -179,11 +178,11 @@ void multiply_in(const Product& p, const Tile& t, const Tiles& tiles, float* roo
     const i64 depth = depth_of<Way>(term.k);
     for (Block b{0, 0}; b.p < term.k; b.p += b.deep) {
       b.deep = std::min(depth, term.k - b.p);
-      const Left<E> a = Way::left(term.a, left_part(term.a, t, b), tiles, t.rows, b.deep, wide, left);
+      const Left<E> a = Way::left(term.a, t, b, tiles, wide, left);
       const bool first = done == 0, last = ++done == blocks;
       for (i64 c = 0; c < t.columns; c += tiles.strip) {
         const Tile strip{t.row, t.rows, t.column + c, std::min(tiles.strip, t.columns - c)};
-        Way::right(term.b, right_part(term.b, strip, b), strip.columns, b.deep, wide, right);
+        Way::right(term.b, strip, b, wide, right);
         TileOutput out{.y = sums + c, .ld = ld};
         if (!first) {
           out.before = sums + c;
