@@ -46,8 +46,8 @@ struct Lines {
   i64 ld;
 };
 // Operands are packed in strips, so that what is packed, and before that widened, is read from the cache: the
-// right one by the columns that are multiplied next, the left one, if it is widened, by so many rows. Strips
-// cut no panels, and no groups.
+// right one by the columns that are multiplied next, a multiple of kStrip, the left one by kStrip rows.
+// Strips cut no panels, and no groups.
 constexpr i64 kStrip = 2 * kTileUnit;
 static_assert(kStrip % kGroup == 0);
 // A part in fp32, which is widened into `room` if it is stored otherwise.
@@ -259,8 +259,11 @@ void add_rooms(Tiles& t, const Product& p) {
   // the L1 cache: with 3072 columns in a row that halves the speed of fp32, and to pack it costs 5 %.
   const i64 columns = t.columns.largest();
   t.packs_left = columns > kStrip;
-  t.strip = std::min(columns, kStrip);
-  for (const Term& term : p.terms) Way::add_rooms(t, term, std::min(term.k, depth_of<Way>(term.k)));
+  const auto deep = [](const Term& x) { return std::min(x.k, depth_of<Way>(x.k)); };
+  i64 deepest = 1;
+  for (const Term& x : p.terms) deepest = std::max(deepest, deep(x));
+  t.strip = std::min(columns, std::max<i64>(1, kNear / (deepest * kStrip)) * kStrip);
+  for (const Term& x : p.terms) Way::add_rooms(t, x, deep(x));
 }
 
 // The cut that takes the least time: that of the rounds in which `threads` threads compute all tiles, of

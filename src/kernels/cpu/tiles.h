@@ -26,5 +26,7 @@ struct TileOutput {
 
 // Sides of tiles are multiples of it, so that no instruction set has micro-tiles that are not full inside.
 constexpr i64 kTileUnit = 48;
+// So many packed elements of 4 bytes stay in the L2 cache beside what streams through it.
+constexpr i64 kNear = 48 * 1024;
 
 }  // namespace redco::kernels

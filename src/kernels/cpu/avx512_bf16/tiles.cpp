@@ -12,24 +12,32 @@ constexpr int kVectors = kColumns / kLanes;
 template <int M, int V, bool packed>
 void micro_tile(i64 pairs, const LeftPairs& a, const u32* b, i64 columns, const TileOutput& out, i64 at_row,
                 i64 at_column) {
+  // Unrolled, or the compiler keeps the sums in memory.
   __m512 sums[M][V];
+#pragma GCC unroll 8
   for (auto& row : sums)
+#pragma GCC unroll 3
     for (__m512& s : row) s = _mm512_setzero_ps();
   const u32* const left = a.data;
   for (i64 p = 0; p < pairs; ++p) {
     __m512bh right[V];
+#pragma GCC unroll 3
     for (int j = 0; j < V; ++j)
       right[j] = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b + p * kColumns + kLanes * j));
+#pragma GCC unroll 8
     for (int i = 0; i < M; ++i) {
       const u32 pair = packed ? left[p * kRows + i] : left[i * a.row + p];
       const auto both = reinterpret_cast<__m512bh>(_mm512_set1_epi32(static_cast<int>(pair)));
+#pragma GCC unroll 3
       for (int j = 0; j < V; ++j) sums[i][j] = _mm512_dpbf16_ps(sums[i][j], both, right[j]);
     }
   }
+#pragma GCC unroll 3
   for (int j = 0; j < V; ++j) {
     const __mmask16 m = mask16(columns - kLanes * j);
     const i64 c = at_column + kLanes * j;
     const __m512 bias = load_bias(out, c, m);
+#pragma GCC unroll 8
     for (int i = 0; i < M; ++i) {
       __m512 s = sums[i][j];
       if (out.before)
@@ -62,19 +70,14 @@ void micro_tile(i64 rows, i64 pairs, const LeftPairs& a, const u32* b, i64 colum
   }
 }
 
-// All rows of a panel of V vectors of columns, of which the last may be cut.
+// Rows [row, row + rows) and V vectors of columns, of which the last may be cut.
 template <int V>
-void panel(i64 m, i64 pairs, const LeftPairs& a, const u32* b, i64 columns, const TileOutput& out,
-           i64 at_column) {
-  const bool packed = a.step != 1;
-  for (i64 r = 0; r < m; r += kRows) {
-    const LeftPairs rows{a.data + (packed ? r * pairs : r * a.row), a.row, a.step};
-    const i64 some = std::min(kRows, m - r);
-    if (packed) {
-      micro_tile<V, true>(some, pairs, rows, b, columns, out, r, at_column);
-    } else {
-      micro_tile<V, false>(some, pairs, rows, b, columns, out, r, at_column);
-    }
+void micro_tile(i64 row, i64 rows, i64 pairs, const LeftPairs& a, const u32* b, i64 columns,
+                const TileOutput& out, i64 at_column) {
+  if (a.step == 1) {
+    micro_tile<V, false>(rows, pairs, {a.data + row * a.row, a.row, 1}, b, columns, out, row, at_column);
+  } else {
+    micro_tile<V, true>(rows, pairs, {a.data + row * pairs, a.row, a.step}, b, columns, out, row, at_column);
   }
 }
 
@@ -113,16 +116,19 @@ void DotTiles::pack_right(const T* b, i64 ld, bool trans, i64 n, i64 k, u32* to)
 
 void DotTiles::multiply(i64 m, i64 n, i64 k, const LeftPairs& a, const u32* b, const TileOutput& out) {
   const i64 pairs = pairs_in(k);
-  for (i64 c = 0; c < n; c += kColumns, b += kColumns * pairs) {
-    const i64 columns = std::min(kColumns, n - c);
-    if (columns <= kLanes) {
-      panel<1>(m, pairs, a, b, columns, out, c);
-    } else if (columns <= 2 * kLanes) {
-      panel<2>(m, pairs, a, b, columns, out, c);
-    } else {
-      panel<kVectors>(m, pairs, a, b, columns, out, c);
+  // Row by row, so that few pages of y are written at a time.
+  for (i64 r = 0; r < m; r += kRows)
+    for (i64 c = 0; c < n; c += kColumns) {
+      const i64 rows = std::min(kRows, m - r), columns = std::min(kColumns, n - c);
+      const u32* const panel = b + c * pairs;
+      if (columns <= kLanes) {
+        micro_tile<1>(r, rows, pairs, a, panel, columns, out, c);
+      } else if (columns <= 2 * kLanes) {
+        micro_tile<2>(r, rows, pairs, a, panel, columns, out, c);
+      } else {
+        micro_tile<kVectors>(r, rows, pairs, a, panel, columns, out, c);
+      }
     }
-  }
 }
 
 template LeftPairs DotTiles::pack_left(const float*, i64, bool, i64, i64, u32*);

@@ -58,27 +58,29 @@ void pack_lines(const float* x, i64 ld, i64 rows, i64 k, float* to) {
     for (i64 i = 0; i < W; ++i) to[p * kColumns + i] = i < rows ? x[i * ld + p] : 0;
 }
 
-// `n` <= W elements of y from sums + before + bias.
-REDCO_INLINE void write(const Vector& sums, i64 n, const float* before, const float* bias, void* y,
-                        bool as_bf16) {
-  float out[W];
-  store(out, sums);
-  for (i64 i = 0; before && i < n; ++i) out[i] = before[i] + out[i];
-  for (i64 i = 0; bias && i < n; ++i) out[i] += bias[i];
-  if (as_bf16) {
-    for (i64 i = 0; i < n; ++i) put(static_cast<bf16*>(y), i, out[i]);
-  } else {
-    __builtin_memcpy(y, out, static_cast<std::size_t>(n) * sizeof(float));
-  }
-}
-
 // Columns [column, column + columns) are a panel, one of `panels`. There may be more rows than one micro-tile
 // has.
 struct MicroTile {
   i64 row, rows, column, columns, panels;
 };
 
-// M rows and V vectors of columns.
+// A row of y from sums + before + bias.
+void write(float* sums, i64 row, const MicroTile& t, const TileOutput& o) {
+  const i64 n = t.columns;
+  if (o.before) {
+    const float* const before = o.before + row * o.ld_before + t.column;
+    for (i64 i = 0; i < n; ++i) sums[i] = before[i] + sums[i];
+  }
+  for (i64 i = 0; o.bias && i < n; ++i) sums[i] += o.bias[t.column + i];
+  const i64 at = row * o.ld + t.column;
+  if (o.bf16) {
+    for (i64 i = 0; i < n; ++i) put(static_cast<bf16*>(o.y) + at, i, sums[i]);
+  } else {
+    for (i64 i = 0; i < n; ++i) static_cast<float*>(o.y)[at + i] = sums[i];
+  }
+}
+
+// M rows and V vectors of columns. Unrolled, or the compiler keeps the sums in memory.
 template <int M, int V, bool packed>
 void micro_tile(const MicroTile& t, i64 k, const Left<float>& a, const float* b, const TileOutput& o) {
   Vector sums[M][V] = {};
@@ -103,24 +105,28 @@ void micro_tile(const MicroTile& t, i64 k, const Left<float>& a, const float* b,
       for (int j = 0; j < V; ++j) sums[i][j] += x * right[j];
     }
   }
-  for (int i = 0; i < M; ++i)
+  if (o.bf16 || t.columns < V * W) {
+    float rows[M][V * W];
+#pragma GCC unroll 8
+    for (int i = 0; i < M; ++i)
+#pragma GCC unroll 3
+      for (int j = 0; j < V; ++j) store(rows[i] + j * W, sums[i][j]);
+    for (int i = 0; i < M; ++i) write(rows[i], t.row + i, t, o);
+    return;
+  }
+  const float* const bias = o.bias ? o.bias + t.column : nullptr;
+#pragma GCC unroll 8
+  for (int i = 0; i < M; ++i) {
+    const float* const before = o.before ? o.before + (t.row + i) * o.ld_before + t.column : nullptr;
+    float* const y = static_cast<float*>(o.y) + (t.row + i) * o.ld + t.column;
+#pragma GCC unroll 3
     for (int j = 0; j < V; ++j) {
-      const i64 c = t.column + j * W, n = t.columns - j * W < W ? t.columns - j * W : W;
-      if (n <= 0) break;
-      const float* const before = o.before ? o.before + (t.row + i) * o.ld_before + c : nullptr;
-      const float* const bias = o.bias ? o.bias + c : nullptr;
-      const i64 at = (t.row + i) * o.ld + c;
-      if (n < W || o.bf16) {
-        void* const y =
-            o.bf16 ? static_cast<void*>(static_cast<bf16*>(o.y) + at) : static_cast<float*>(o.y) + at;
-        write(sums[i][j], n, before, bias, y, o.bf16);
-        continue;
-      }
       Vector s = sums[i][j];
-      if (before) s = load(before) + s;
-      if (bias) s += load(bias);
-      store(static_cast<float*>(o.y) + at, s);
+      if (before) s = load(before + j * W) + s;
+      if (bias) s += load(bias + j * W);
+      store(y + j * W, s);
     }
+  }
 }
 
 template <int V, bool packed>
@@ -186,16 +192,19 @@ void multiply_tile(i64 m, i64 n, i64 k, const Left<float>& a, const float* b, co
   const auto part = [&](i64 row, i64 column) {
     return MicroTile{row, m - row, column, n - column < kColumns ? n - column : kColumns, panels};
   };
-  if (a.step == 1) {
-    // Rows that are read from memory are used for all panels at once.
-    for (i64 r = 0; r < m; r += kRows)
-      for (i64 c = 0; c < n; c += kColumns)
-        micro_tile<false>(part(r, c), k, {a.data + r * a.row, a.row, 1}, b + c * k, o);
-    return;
-  }
-  for (i64 c = 0; c < n; c += kColumns)
-    for (i64 r = 0; r < m; r += kRows)
-      micro_tile<true>(part(r, c), k, {a.data + r * k, a.row, a.step}, b + c * k, o);
+  // Row by row, so that few pages of y are written at a time, through as many panels as stay in the cache.
+  const auto multiply = [&]<bool packed>(i64 columns) {
+    for (i64 first = 0; first < n; first += columns) {
+      const i64 last = n - first < columns ? n : first + columns;
+      for (i64 r = 0; r < m; r += kRows)
+        for (i64 c = first; c < last; c += kColumns)
+          micro_tile<packed>(part(r, c), k, {a.data + r * (packed ? k : a.row), a.row, a.step}, b + c * k, o);
+    }
+  };
+  // Rows that are read from memory are used for all panels at once.
+  if (a.step == 1) return multiply.template operator()<false>(n);
+  const i64 near = kNear / (k * kColumns);
+  multiply.template operator()<true>(near > 1 ? near * kColumns : kColumns);
 }
 
 void transpose_sums(const float* x, i64 rows, i64 columns, const float* bias, float* y, i64 ld) {
