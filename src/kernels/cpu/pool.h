@@ -10,6 +10,7 @@
 #include "base/background.h"
 #include "base/types.h"
 #include "kernels/cpu/contention.h"
+#include "kernels/cpu/shares.h"
 
 namespace redco::kernels {
 
@@ -52,32 +53,30 @@ void for_each_reading(i64 n, i64 work, const F& f) {
   for_each(n, work, f);
 }
 
-// The same for pieces of different cost, or if other processes use the cores.
-template <class F>
-void for_each_dynamic(i64 n, i64 work, const F& f) {
-  const int t = workers(n, work);
-  if (t <= 1) return for_each_here(n, work, f);
-#pragma omp parallel for num_threads(t) schedule(dynamic, 1)
-  for (i64 i = 0; i < n; ++i) {
-    f(i);
-    background::poll();
-  }
-}
-
 // How many of n pieces run at the same time, at most.
 inline i64 rooms_for(i64 n) { return std::clamp<i64>(n, 1, omp_get_max_threads()); }
 
-// The same for pieces that need memory: f(i, room); pieces that run at the same time get different rooms of
-// [0, rooms), rooms >= 1.
+// The same for pieces of different cost, or if other processes use the cores, and for pieces that need
+// memory: f(i, room); pieces that run at the same time get different rooms of [0, rooms), rooms >= 1.
 template <class F>
 void for_each_in_rooms(i64 rooms, i64 n, i64 work, const F& f) {
   const int t = static_cast<int>(std::min<i64>(rooms, workers(n, work)));
   if (t <= 1) return for_each_here(n, work, [&](i64 i) { f(i, 0); });
-#pragma omp parallel for num_threads(t) schedule(dynamic, 1)
-  for (i64 i = 0; i < n; ++i) {
-    f(i, omp_get_thread_num());
-    background::poll();
+  Shares shares(n, t);
+#pragma omp parallel num_threads(t)
+  {
+    const int thread = omp_get_thread_num();
+    shares.take(thread, [&](i64 i) {
+      f(i, thread);
+      background::poll();
+    });
   }
+}
+
+// The same without rooms.
+template <class F>
+void for_each_dynamic(i64 n, i64 work, const F& f) {
+  for_each_in_rooms(rooms_for(n), n, work, [&](i64 i, i64) { f(i); });
 }
 
 // Calls f(begin, end) over [0, n) in pieces of kBlock elements.

@@ -34,9 +34,10 @@ struct Tiles {
   i64 left = 0, right = 0, wide = 0, sums = 0;
   i64 room() const { return left + right + wide + sums; }
   i64 count() const { return rows.parts * columns.parts; }
-  // They are numbered down the columns, so that concurrent threads share the columns of b.
+  // They are numbered along the rows: a thread's share (pool.h) is rows of y, and threads that take their
+  // shares at the same speed read the same columns of b.
   Tile tile(i64 i) const {
-    const i64 down = i % rows.parts, across = i / rows.parts;
+    const i64 down = i / columns.parts, across = i % columns.parts;
     const i64 r = rows.at(down), c = columns.at(across);
     return {r, rows.at(down + 1) - r, c, columns.at(across + 1) - c};
   }

@@ -32,17 +32,16 @@ void micro_tile(i64 pairs, const LeftPairs& a, const u32* b, i64 columns, const 
       for (int j = 0; j < V; ++j) sums[i][j] = _mm512_dpbf16_ps(sums[i][j], both, right[j]);
     }
   }
-#pragma GCC unroll 3
-  for (int j = 0; j < V; ++j) {
-    const __mmask16 m = mask16(columns - kLanes * j);
-    const i64 c = at_column + kLanes * j;
-    const __m512 bias = load_bias(out, c, m);
 #pragma GCC unroll 8
-    for (int i = 0; i < M; ++i) {
+  for (int i = 0; i < M; ++i) {
+    const i64 row = at_row + i;
+#pragma GCC unroll 3
+    for (int j = 0; j < V; ++j) {
+      const __mmask16 m = mask16(columns - kLanes * j);
+      const i64 c = at_column + kLanes * j;
       __m512 s = sums[i][j];
-      if (out.before)
-        s = _mm512_add_ps(_mm512_maskz_loadu_ps(m, out.before + (at_row + i) * out.ld_before + c), s);
-      write(s, bias, m, out, (at_row + i) * out.ld + c);
+      if (out.before) s = _mm512_add_ps(_mm512_maskz_loadu_ps(m, out.before + row * out.ld_before + c), s);
+      write(s, load_bias(out, c, m), m, out, row * out.ld + c);
     }
   }
 }
