@@ -47,8 +47,6 @@ struct Lines {
 };
 // Operands are packed in strips, so that what is packed, and before that widened, is read from the cache: the
 // right one by the columns that are multiplied next, a multiple of kStrip, the left one by kStrip rows.
-// Strips cut no panels, and no groups.
-constexpr i64 kStrip = 2 * kTileUnit;
 static_assert(kStrip % kGroup == 0);
 // A part in fp32, which is widened into `room` if it is stored otherwise.
 Lines in_f32(const Matrix& x, const Part& part, float* room) {

@@ -99,40 +99,45 @@ void pack_lines(const T* x, i64 ld, i64 rows, i64 k, u32* to) {
   }
 }
 
-// A panel of columns of b, whose rows are contiguous. A row of b lies far from the next one, which the
-// hardware does not foresee.
+// At most kStrip columns of b, whose rows are contiguous, as panels. Whole lines of the cache are read of
+// each row, and ahead: a row of b lies far from the next one, which the hardware does not foresee.
 template <class Sizes, class T>
 void pack_columns(const T* b, i64 ld, i64 columns, i64 k, u32* to) {
   constexpr i64 kAhead = 16;  // rows
-  constexpr int kVectors = Sizes::kColumns / kLanes;
-  __mmask16 masks[kVectors];
-  for (int v = 0; v < kVectors; ++v) masks[v] = mask16(columns - kLanes * v);
-  const i64 bytes = columns * static_cast<i64>(sizeof(T));
-  const i64 pairs = (k + 1) / 2;
+  constexpr i64 kMost = kStrip / kLanes, kVectors = Sizes::kColumns / kLanes;
+  static_assert(kStrip % Sizes::kColumns == 0);
+  const i64 panel = Sizes::kColumns * Sizes::pairs_in(k), pairs = (k + 1) / 2;
+  const i64 panels = ceil_div(columns, Sizes::kColumns), bytes = columns * static_cast<i64>(sizeof(T));
   for (i64 p = 0; p < pairs; ++p) {
     const T* const x = b + 2 * p * ld;
     const T* const next = 2 * p + 1 < k ? x + ld : nullptr;
     if (2 * p + 1 + kAhead < k)
       for (i64 at = 0; at < bytes; at += 64) {
-        _mm_prefetch(reinterpret_cast<const char*>(x + kAhead * ld) + at, _MM_HINT_T0);
-        _mm_prefetch(reinterpret_cast<const char*>(x + (kAhead + 1) * ld) + at, _MM_HINT_T0);
+        _mm_prefetch(reinterpret_cast<const char*>(x + kAhead * ld) + at, _MM_HINT_T1);
+        _mm_prefetch(reinterpret_cast<const char*>(x + (kAhead + 1) * ld) + at, _MM_HINT_T1);
       }
-    for (int v = 0; v < kVectors; ++v)
-      _mm512_storeu_si512(to + p * Sizes::kColumns + kLanes * v,
-                          load_pairs(x + kLanes * v, next ? next + kLanes * v : nullptr, masks[v]));
+#pragma GCC unroll 6
+    for (i64 v = 0; v < kMost; ++v) {
+      if (v / kVectors >= panels) break;
+      _mm512_storeu_si512(
+          to + v / kVectors * panel + p * Sizes::kColumns + v % kVectors * kLanes,
+          load_pairs(x + kLanes * v, next ? next + kLanes * v : nullptr, mask16(columns - kLanes * v)));
+    }
   }
-  std::fill(to + pairs * Sizes::kColumns, to + Sizes::pairs_in(k) * Sizes::kColumns, 0);
+  for (i64 i = 0; i < panels; ++i)
+    std::fill(to + i * panel + pairs * Sizes::kColumns, to + (i + 1) * panel, 0);
 }
 
 template <class Sizes, class T>
 void pack_panels(const T* b, i64 ld, bool trans, i64 n, i64 k, u32* to) {
   const i64 pairs = Sizes::pairs_in(k);
+  if (!trans) {
+    for (i64 c = 0; c < n; c += kStrip)
+      pack_columns<Sizes>(b + c, ld, std::min(kStrip, n - c), k, to + c * pairs);
+    return;
+  }
   for (i64 c = 0; c < n; c += Sizes::kColumns, to += Sizes::kColumns * pairs) {
     const i64 columns = std::min(Sizes::kColumns, n - c);
-    if (!trans) {
-      pack_columns<Sizes>(b + c, ld, columns, k, to);
-      continue;
-    }
     for (i64 v = 0; v < Sizes::kColumns; v += kLanes) {
       const i64 here = std::clamp<i64>(columns - v, 0, kLanes);
       pack_lines<Sizes>(here > 0 ? b + (c + v) * ld : b, ld, here, k, to + v);

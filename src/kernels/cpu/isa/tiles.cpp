@@ -18,6 +18,8 @@ constexpr int W = kBytes / 4;
 // The sums, a row of the right operand and one element of the left one fill the registers.
 constexpr int kVectors = kRegisters == 32 ? 3 : 2, kColumns = kVectors * W, kRows = kRegisters == 32 ? 8 : 6;
 static_assert(kTileUnit % kColumns == 0 && kTileUnit % kRows == 0);
+constexpr int kBlock = 8;  // rows that are transposed at a time
+static_assert(kRows <= kBlock);
 
 REDCO_INLINE Vector load(const float* p) {
   Vector v;
@@ -26,16 +28,16 @@ REDCO_INLINE Vector load(const float* p) {
 }
 REDCO_INLINE void store(float* p, const Vector& v) { __builtin_memcpy(p, &v, sizeof v); }
 
-// Swaps blocks of S lanes between rows i and i + S: after S = W / 2, ..., 1 the matrix is transposed.
+// Swaps blocks of S lanes between rows i and i + S: after S = N / 2, ..., 1 each N lanes are transposed.
 template <int S, bool kUpper, int... I>
 REDCO_INLINE Vector swapped(const Vector& a, const Vector& b, std::integer_sequence<int, I...>) {
   return __builtin_shufflevector(a, b, ((I & S) ? W + I - (kUpper ? 0 : S) : I + (kUpper ? S : 0))...);
 }
-template <int S>
-REDCO_INLINE void transpose(Vector (&r)[W]) {
+template <int S, int N>
+REDCO_INLINE void transpose(Vector (&r)[N]) {
   constexpr auto kLanes = std::make_integer_sequence<int, W>();
 #pragma GCC unroll 16
-  for (int i = 0; i < W; ++i) {
+  for (int i = 0; i < N; ++i) {
     if (i & S) continue;
     const Vector a = r[i], b = r[i + S];
     r[i] = swapped<S, false>(a, b, kLanes);
@@ -56,6 +58,43 @@ void pack_lines(const float* x, i64 ld, i64 rows, i64 k, float* to) {
     }
   for (; p < k; ++p)
     for (i64 i = 0; i < W; ++i) to[p * kColumns + i] = i < rows ? x[i * ld + p] : 0;
+}
+
+// At most kStrip columns of b, whose rows are contiguous, as panels. Whole lines of the cache are read of
+// each row, and ahead: a row of b lies far from the next one, which the hardware does not foresee.
+void pack_columns(const float* b, i64 ld, i64 columns, i64 k, float* to) {
+  constexpr i64 kAhead = 16, kLine = 16;  // rows; elements
+  const i64 whole = columns / kColumns * kColumns;
+  for (i64 p = 0; p < k; ++p, b += ld) {
+    if (p + kAhead < k)
+      for (i64 c = 0; c < columns; c += kLine) __builtin_prefetch(b + kAhead * ld + c, 0, 2);
+    float* const panel = to + p * kColumns;
+    for (i64 c = 0; c < whole; c += kColumns)
+      __builtin_memcpy(panel + c * k, b + c, kColumns * sizeof(float));
+    for (i64 c = whole; c < columns; c += kColumns)
+      for (i64 i = 0; i < kColumns; ++i) panel[c * k + i] = c + i < columns ? b[c + i] : 0;
+  }
+}
+
+// Rows [0, rows) of a as a panel: to[p * kRows + row].
+void pack_rows(const float* a, i64 ld, i64 rows, i64 k, float* to) {
+  i64 p = 0;
+  if constexpr (kBlock <= W)
+    for (; rows >= kRows && p + W <= k; p += W) {
+      Vector r[kBlock] = {};
+#pragma GCC unroll 8
+      for (int i = 0; i < kRows; ++i) r[i] = load(a + i * ld + p);
+      transpose<kBlock / 2>(r);
+#pragma GCC unroll 2
+      for (int part = 0; part < W; part += kBlock)
+#pragma GCC unroll 8
+        for (int i = 0; i < kBlock; ++i)
+          __builtin_memcpy(to + (p + part + i) * kRows, reinterpret_cast<const float*>(&r[i]) + part,
+                           kRows * sizeof(float));
+    }
+  const i64 here = rows < kRows ? rows : kRows;
+  for (; p < k; ++p)
+    for (i64 i = 0; i < here; ++i) to[p * kRows + i] = a[i * ld + p];
 }
 
 // Columns [column, column + columns) are a panel, one of `panels`. There may be more rows than one micro-tile
@@ -155,34 +194,21 @@ Left<float> pack_left(const float* a, i64 ld, bool trans, i64 m, i64 k, float* t
     }
     return packed;
   }
-  for (i64 r = 0; r < m; r += kRows, a += kRows * ld, to += kRows * k) {
-    const i64 rows = m - r;
-    for (i64 p = 0; p < k; ++p) {
-      if (rows >= kRows) {
-#pragma GCC unroll 8
-        for (int i = 0; i < kRows; ++i) to[p * kRows + i] = a[i * ld + p];
-      } else {
-        for (i64 i = 0; i < rows; ++i) to[p * kRows + i] = a[i * ld + p];
-      }
-    }
-  }
+  for (i64 r = 0; r < m; r += kRows, a += kRows * ld, to += kRows * k) pack_rows(a, ld, m - r, k, to);
   return packed;
 }
 
 void pack_right(const float* b, i64 ld, bool trans, i64 n, i64 k, float* to) {
+  if (!trans) {
+    for (i64 c = 0; c < n; c += kStrip)
+      pack_columns(b + c, ld, n - c < kStrip ? n - c : kStrip, k, to + c * k);
+    return;
+  }
   for (i64 c = 0; c < n; c += kColumns, to += kColumns * k) {
     const i64 columns = n - c < kColumns ? n - c : kColumns;
-    if (trans) {
-      for (i64 v = 0; v < kColumns; v += W) {
-        const i64 here = columns - v < 0 ? 0 : columns - v < W ? columns - v : W;
-        pack_lines(here > 0 ? b + (c + v) * ld : b, ld, here, k, to + v);
-      }
-    } else if (columns == kColumns) {
-      for (i64 p = 0; p < k; ++p)
-        __builtin_memcpy(to + p * kColumns, b + p * ld + c, kColumns * sizeof(float));
-    } else {
-      for (i64 p = 0; p < k; ++p)
-        for (i64 i = 0; i < kColumns; ++i) to[p * kColumns + i] = i < columns ? b[p * ld + c + i] : 0;
+    for (i64 v = 0; v < kColumns; v += W) {
+      const i64 here = columns - v < 0 ? 0 : columns - v < W ? columns - v : W;
+      pack_lines(here > 0 ? b + (c + v) * ld : b, ld, here, k, to + v);
     }
   }
 }
