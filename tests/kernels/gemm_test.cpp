@@ -351,6 +351,28 @@ TEST(Products, AreTheProductsOfTheKeptValues) {
   });
 }
 
+// Sums of a group are exact integers, so instructions that multiply bytes (AVX512-VNNI) change no bits.
+TEST(Products, OfARowWithGroupsHaveTheSameBitsWithAnyAvx512) {
+  if (best_isa() < Isa::avx512_bf16) GTEST_SKIP() << "needs AVX512-BF16";
+  const Isa before = isa();
+  for (const DType type : {DType::q8, DType::q4})
+    for (const auto& [n, k] : {std::array<i64, 2>{3, 40}, {16, 32}, {70, 1000}}) {
+      Operand a = operand(DType::f32, 1, k, false, 1, false), b = operand(type, k, n, true, 2, false);
+      for (Operand* x : {&a, &b}) x->matrix.data = x->bytes.data();
+      std::vector<float> y[2];
+      for (const Isa i : {Isa::avx512, Isa::avx512_bf16}) {
+        use_isa(i);
+        std::vector<float>& out = y[i == Isa::avx512 ? 0 : 1];
+        out.resize(static_cast<std::size_t>(n), NAN);
+        const Product p{.m = 1, .n = n, .terms = {{a.matrix, b.matrix, k}}, .y = out.data()};
+        std::vector<float> room(static_cast<std::size_t>(products_workspace({&p, 1}, false)), NAN);
+        products({&p, 1}, false, room);
+      }
+      EXPECT_TRUE(same_bits(y[0], y[1])) << name_of(type) << ", " << n << " x " << k;
+    }
+  use_isa(before);
+}
+
 Product of_shape(i64 m, i64 n, i64 k, DType type) {
   const Matrix a{.type = type}, b{.type = type, .trans = true};
   return {.m = m, .n = n, .terms = {{a, b, k}}};

@@ -64,7 +64,8 @@ Isa best_isa() {
     const auto v4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                     __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                     __builtin_cpu_supports("avx512vl");
-    if (v3 && v4 && __builtin_cpu_supports("avx512bf16")) return allows_amx() ? Isa::amx : Isa::avx512_bf16;
+    const auto products = __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vnni");
+    if (v3 && v4 && products) return allows_amx() ? Isa::amx : Isa::avx512_bf16;
     return v3 && v4 ? Isa::avx512 : v3 ? Isa::avx2 : Isa::baseline;
   }();
   return best;

@@ -10,6 +10,7 @@
 #include "kernels/cpu/isa/few_rows.h"
 #include "kernels/cpu/isa/fp16.h"
 #include "kernels/cpu/isa/ranges.h"
+#include "kernels/isa.h"
 
 namespace redco::kernels::REDCO_ISA {
 namespace {
@@ -138,6 +139,18 @@ REDCO_INLINE Words multiplied(Block unsigned_bytes, std::uint32_t part) {
 #endif
 }
 
+// Adds dots of four neighbours: unsigned bytes and the four signed bytes at `part`. Needs AVX512-VNNI.
+REDCO_INLINE void add_dots(Sums& sums, Block unsigned_bytes, const std::int8_t* part) {
+#if defined(__AVX512F__)
+  // Not an intrinsic: those need a function that is compiled for AVX512-VNNI.
+  asm("vpdpbusd %2%{1to16%}, %1, %0"
+      : "+v"(sums)
+      : "v"(unsigned_bytes), "m"(*reinterpret_cast<const std::int8_t(*)[4]>(part)));
+#else
+  (void)sums, (void)unsigned_bytes, (void)part;
+#endif
+}
+
 // Rows 0, 4, 8, ... of a block: a group's 16 bytes of each. `quad`: groups of four rows.
 REDCO_INLINE Block every_fourth(const Group4* b, i64 quad) {
   const auto load = [&](i64 j) {
@@ -184,10 +197,9 @@ REDCO_INLINE Vector scales_of(const Group4* b, i64 row) {
 #endif
 }
 
-// The dots of kLanes rows, `row` groups apart. In each part of a word, a group adds eight sums of two
-// products in 16 bits: at most 8 * 2 * 15 * 128 = 30720.
-REDCO_INLINE void block_dots(i64 groups, const RowOfWords& a, const Group4* b, i64 row, float* c) {
-  const Words one = Words{} + 1, upper_part = Words{} + 256;
+// The dots of kLanes rows, `row` groups apart.
+template <bool kVnni>
+inline void block_dots(i64 groups, const RowOfWords& a, const Group4* b, i64 row, float* c) {
   const auto* next = reinterpret_cast<const std::byte*>(b + kLanes * row);
   Vector acc = {};
   for (i64 g = 0; g < groups; ++g, ++b) {
@@ -203,27 +215,63 @@ REDCO_INLINE void block_dots(i64 groups, const RowOfWords& a, const Group4* b, i
     const Block b0 = in_turn<false>(x[2], x[3]), b1 = in_turn<true>(x[2], x[3]);
     v[0] = pairs_in_turn<false>(a0, b0), v[1] = pairs_in_turn<true>(a0, b0);
     v[2] = pairs_in_turn<false>(a1, b1), v[3] = pairs_in_turn<true>(a1, b1);
-    // Four bytes of the row in each lane: 0 to 7 are of the lower parts of the words, 8 to 15 of the upper
+    // Four bytes of the row for each lane: 0 to 7 are of the lower parts of the words, 8 to 15 of the upper
     // ones.
-    const auto part = [&](int i) {
-      std::uint32_t bytes;
-      __builtin_memcpy(&bytes, a.parts + g * 64 + i * 4, sizeof bytes);
-      return bytes;
-    };
-    Words lower_sum = {}, upper_sum = {};
+    const std::int8_t* const parts = a.parts + g * 64;
+    constexpr std::uint32_t kNibbles = 0x0f0f0f0f;
+    Sums sums;
+    if constexpr (kVnni) {
+      Sums lower = {}, upper = {};
 #pragma GCC unroll 4
-    for (int d = 0; d < 4; ++d) {
-      constexpr std::uint32_t kNibbles = 0x0f0f0f0f;
-      const Block first = v[d] & kNibbles, second = v[d] >> 4 & kNibbles;
-      lower_sum += multiplied(first, part(d));
-      upper_sum += multiplied(first, part(8 + d));
-      lower_sum += multiplied(second, part(4 + d));
-      upper_sum += multiplied(second, part(12 + d));
+      for (int d = 0; d < 4; ++d) {
+        const Block first = v[d] & kNibbles, second = v[d] >> 4 & kNibbles;
+        add_dots(lower, first, parts + 4 * d);
+        add_dots(upper, first, parts + 32 + 4 * d);
+        add_dots(lower, second, parts + 16 + 4 * d);
+        add_dots(upper, second, parts + 48 + 4 * d);
+      }
+      sums = (upper << 8) + lower;
+    } else {
+      // In each part of a word, a group adds eight sums of two products: at most 8 * 2 * 15 * 128 = 30720.
+      const Words one = Words{} + 1, upper_part = Words{} + 256;
+      const auto part = [&](int i) {
+        std::uint32_t bytes;
+        __builtin_memcpy(&bytes, parts + i * 4, sizeof bytes);
+        return bytes;
+      };
+      Words lower = {}, upper = {};
+#pragma GCC unroll 4
+      for (int d = 0; d < 4; ++d) {
+        const Block first = v[d] & kNibbles, second = v[d] >> 4 & kNibbles;
+        lower += multiplied(first, part(d));
+        upper += multiplied(first, part(8 + d));
+        lower += multiplied(second, part(4 + d));
+        upper += multiplied(second, part(12 + d));
+      }
+      sums = multiplied(upper, upper_part) + multiplied(lower, one);
     }
-    const Sums sums = multiplied(upper_sum, upper_part) + multiplied(lower_sum, one) + a.offsets[g];
-    acc += __builtin_convertvector(sums, Vector) * (scales_of(b, row) * a.scales[g]);
+    acc += __builtin_convertvector(sums + a.offsets[g], Vector) * (scales_of(b, row) * a.scales[g]);
   }
   __builtin_memcpy(c, &acc, sizeof acc);
+}
+
+// n rows of b, in blocks of kLanes. The last block ends with the last row, and repeats
+// some rows.
+template <bool kVnni>
+void rows_of_blocks(i64 n, i64 groups, const RowOfWords& a, const Group4* b, float* c) {
+  float sums[kLanes];
+  if (n < kLanes) {
+    for (i64 j = 0; j < n; ++j) {
+      block_dots<kVnni>(groups, a, b + j * groups, 0, sums);
+      c[j] = sums[0];
+    }
+    return;
+  }
+  for (i64 j = 0; j < n; j += kLanes) {
+    const i64 first = j + kLanes <= n ? j : n - kLanes;
+    block_dots<kVnni>(groups, a, b + first * groups, groups, sums);
+    __builtin_memcpy(c + first, sums, sizeof sums);
+  }
 }
 
 }  // namespace
@@ -272,20 +320,9 @@ void row_times_groups(i64 n, i64 groups, const RowOfWords& a, const Group8* b, f
 }
 
 void row_times_groups(i64 n, i64 groups, const RowOfWords& a, const Group4* b, float* c) {
-  float sums[kLanes];
-  if (n < kLanes) {
-    for (i64 j = 0; j < n; ++j) {
-      block_dots(groups, a, b + j * groups, 0, sums);
-      c[j] = sums[0];
-    }
-    return;
-  }
-  // The last block ends with the last row, and repeats some rows.
-  for (i64 j = 0; j < n; j += kLanes) {
-    const i64 first = j + kLanes <= n ? j : n - kLanes;
-    block_dots(groups, a, b + first * groups, groups, sums);
-    __builtin_memcpy(c + first, sums, sizeof sums);
-  }
+  // The sums are exact integers either way.
+  if (kBytes == 64 && isa() >= Isa::avx512_bf16) return rows_of_blocks<true>(n, groups, a, b, c);
+  rows_of_blocks<false>(n, groups, a, b, c);
 }
 
 }  // namespace redco::kernels::REDCO_ISA
