@@ -68,7 +68,8 @@ REDCO_INLINE void put(T& out, T alpha, T sum, T beta) {
   out = beta == 0 ? alpha * sum : fused(beta, out, alpha * sum);
 }
 
-template <class T, class B, int M, int N>
+// M rows of a with N rows of b. Prefetches rows of b, `ahead` of these: every kParts-th one, from kPart on.
+template <class T, class B, int M, int N, int kPart = 0, int kParts = 1>
 inline void dots(i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, i64 ahead, T beta, T* c, i64 ldc) {
   using V = typename Vector<T>::type;
   constexpr i64 W = Vector<T>::kWidth;
@@ -79,7 +80,7 @@ inline void dots(i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, i64 a
 #pragma GCC unroll 8
     for (int j = 0; j < N; ++j) {
       load(b + j * ldb + p, bv[j]);
-      __builtin_prefetch(b + (ahead + j) * ldb + p, 0, 2);
+      if (j % kParts == kPart) __builtin_prefetch(b + (ahead + j) * ldb + p, 0, 2);
     }
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i) {
@@ -113,56 +114,76 @@ inline void dots(i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, i64 a
     for (int j = 0; j < N; ++j) put(c[i * ldc + j], alpha, sums[i * N + j], beta);
 }
 
-// A row of b with a row of a. If the rows of b are contiguous, b is read in order.
-template <class T, class B>
-inline void dot(i64 k, T alpha, const T* a, const B* b, T beta, T* c) {
+// A row of a with N rows of b, `ld` apart. Each sum has the same order for any N. Prefetches `ahead`
+// elements.
+template <class T, class B, int N>
+inline void dot(i64 k, T alpha, const T* a, const B* b, i64 ld, i64 ahead, T beta, T* c) {
   using V = typename Vector<T>::type;
   constexpr i64 W = Vector<T>::kWidth, kBytesOfB = W * static_cast<i64>(sizeof(B));
   constexpr int kChains = 4;
-  constexpr i64 kAhead = 1024, kLine = 64;
-  V acc[kChains] = {};
+  constexpr i64 kLine = 64;
+  V acc[N][kChains] = {};
   i64 p = 0;
   for (; p + kChains * W <= k; p += kChains * W)
 #pragma GCC unroll 4
     for (int j = 0; j < kChains; ++j) {
-      V av, bv;
-      load(b + p + j * W, bv);
+      V av;
       load(a + p + j * W, av);
-      if (j * kBytesOfB % kLine == 0)
-        __builtin_prefetch(reinterpret_cast<const char*>(b + p + j * W) + kAhead, 0, 2);
-      acc[j] += av * bv;
+      if constexpr (N > 1) asm("" : "+v"(av));  // loaded once
+#pragma GCC unroll 4
+      for (int i = 0; i < N; ++i) {
+        V bv;
+        const B* const from = b + i * ld + p + j * W;
+        load(from, bv);
+        if (j * kBytesOfB % kLine == 0) __builtin_prefetch(from + ahead, 0, 2);
+        acc[i][j] += av * bv;
+      }
     }
   for (; p + W <= k; p += W) {
-    V av, bv;
-    load(b + p, bv);
+    V av;
     load(a + p, av);
-    acc[0] += av * bv;
+    for (int i = 0; i < N; ++i) {
+      V bv;
+      load(b + i * ld + p, bv);
+      acc[i][0] += av * bv;
+    }
   }
-  const V all[1] = {(acc[0] + acc[1]) + (acc[2] + acc[3])};
-  T s;
-  sum_each<T>(all, &s);
-  for (; p < k; ++p) s = fused(a[p], static_cast<T>(value(b[p])), s);
-  put(*c, alpha, s, beta);
+  for (int i = 0; i < N; ++i) {
+    const V all[1] = {(acc[i][0] + acc[i][1]) + (acc[i][2] + acc[i][3])};
+    T s;
+    sum_each<T>(all, &s);
+    for (i64 q = p; q < k; ++q) s = fused(a[q], static_cast<T>(value(b[i * ld + q])), s);
+    put(c[i], alpha, s, beta);
+  }
 }
 
 template <class T, class B, int M>
 inline void dots_m(i64 n, i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T beta, T* c, i64 ldc) {
   // Rows of b that are read together: as many as leave the sums in registers, because each time a is read
   // again.
-  constexpr int N = kRegisters == 32 ? (M == 7 ? 3 : 4) : M <= 2 ? 4 : 2;
-  const i64 ahead = rows_ahead(N, k * static_cast<i64>(sizeof(B)));
+  constexpr int N = kRegisters == 32 ? (M == 7 || (M == 8 && sizeof(B) == 4) ? 3 : 4) : M <= 2 ? 4 : 2;
+  constexpr bool kInParts = M * N + N + 1 > kRegisters;
+  const i64 ahead = rows_ahead(kInParts ? 2 * N : N, k * static_cast<i64>(sizeof(B)));
   i64 j = 0;
-  if constexpr (M * N + N + 1 > kRegisters) {  // in two parts; the second finds the rows of b in the cache
+  if constexpr (kInParts) {
+    // In two parts. The second finds the rows of b in the cache; both prefetch, so that memory never waits.
     constexpr int kFirst = M / 2;
     for (; j + N <= n; j += N) {
-      dots<T, B, kFirst, N>(k, alpha, a, lda, b + j * ldb, ldb, ahead, beta, c + j, ldc);
-      dots<T, B, M - kFirst, N>(k, alpha, a + kFirst * lda, lda, b + j * ldb, ldb, 0, beta,
-                                c + kFirst * ldc + j, ldc);
+      dots<T, B, kFirst, N, 0, 2>(k, alpha, a, lda, b + j * ldb, ldb, ahead, beta, c + j, ldc);
+      dots<T, B, M - kFirst, N, 1, 2>(k, alpha, a + kFirst * lda, lda, b + j * ldb, ldb, ahead, beta,
+                                      c + kFirst * ldc + j, ldc);
     }
   }
   if constexpr (M == 1) {
     if (ldb == k) {
-      for (; j < n; ++j) dot<T, B>(k, alpha, a, b + j * ldb, beta, c + j);
+      // Contiguous rows are read in order, unless that pushes a out of the L1 cache.
+      constexpr int kTogether = kRegisters < 32 ? 3 : sizeof(B) == 2 ? 6 : 4;
+      constexpr i64 kNearest = 16384, kAhead = 1024;  // bytes
+      if (k * static_cast<i64>(sizeof(T)) >= kNearest)
+        for (; j + kTogether <= n; j += kTogether)
+          dot<T, B, kTogether>(k, alpha, a, b + j * k, k, kTogether * k, beta, c + j);
+      for (; j < n; ++j)
+        dot<T, B, 1>(k, alpha, a, b + j * k, k, kAhead / static_cast<i64>(sizeof(B)), beta, c + j);
       return;
     }
   }

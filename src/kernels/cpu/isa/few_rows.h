@@ -93,7 +93,7 @@ REDCO_INLINE void sum_each(const V (&x)[N], T* out) {
 // Rows of the matrix that are prefetched ahead of N rows of `bytes` each that are read together: the
 // processor does not foresee the next rows, because they are too short.
 inline i64 rows_ahead(int n, i64 bytes) {
-  constexpr i64 kAhead = 4096;
+  constexpr i64 kAhead = 8192;
   const i64 together = n * (bytes > 0 ? bytes : 1);
   return n * (together >= kAhead ? 1 : (kAhead + together - 1) / together);
 }
