@@ -39,11 +39,12 @@ void fill_room(float* room, i64 m, const Term& t) {
   if (t.b.type == DType::q4) REDCO_ISA_CALL(split_words(groups_in(t.k), row, offsets_in(room, t)));
 }
 
-// Rows of a stored matrix: y[m, n] = x[m, k] w[n, k]^T, of the rows of w from `first` on.
-void few_rows(i64 m, i64 n, const Term& t, float* room, i64 first, float* y, i64 ld) {
+// Rows of a stored matrix: y[m, n] = x[m, k] w[n, k]^T, of the rows of x from `row` on and those of w from
+// `first` on.
+void few_rows(i64 row, i64 m, i64 n, const Term& t, float* room, i64 first, float* y, i64 ld) {
   const Matrix& w = t.b;
   const i64 k = t.k;
-  const float* const x = t.a.type == DType::f32 ? elements<float>(t.a, 0, 0) : room;
+  const float* const x = (t.a.type == DType::f32 ? elements<float>(t.a, 0, 0) : room) + row * k;
   if (w.type == DType::f32)
     return REDCO_ISA_CALL(
         rows_times_bt(m, n, k, 1.0f, x, k, elements<float>(w, first, 0), w.row / 4, 0.0f, y, ld));
@@ -54,21 +55,34 @@ void few_rows(i64 m, i64 n, const Term& t, float* room, i64 first, float* y, i64
     using G = decltype(zero);
     const G* const groups = elements<G>(w, first, 0);
     if (!in_words(m, t)) return REDCO_ISA_CALL(rows_times_groups(m, n, k, x, k, groups, y, ld));
-    const RowOfWords row{reinterpret_cast<const std::int8_t*>(room), scales_in(room, t), offsets_in(room, t)};
-    REDCO_ISA_CALL(row_times_groups(n, groups_in(k), row, groups, y));
+    const RowOfWords words{reinterpret_cast<const std::int8_t*>(room), scales_in(room, t),
+                           offsets_in(room, t)};
+    REDCO_ISA_CALL(row_times_groups(n, groups_in(k), words, groups, y));
   });
 }
 
-// The layout that products of few rows need: x in rows, and w by rows; or w by columns, in fp32.
+Unit unit_of(bool bf16) {
+  return !bf16 || isa() < Isa::avx512_bf16 ? Unit::f32 : isa() == Isa::amx ? Unit::amx : Unit::dot;
+}
+
+// Tiles of a matrix that is stored in another type widen and pack all of it, which takes longer than the
+// products of so many rows. They are done kFewRows at a time, while a part of the matrix is in the cache.
+i64 most_few_rows(DType b, Unit unit) {
+  if (unit == Unit::f32) return b == DType::f32 ? kFewRows : 4 * kFewRows;
+  return is_grouped(b) ? 2 * kFewRows : kFewRows;
+}
+
+// The layout that products of few rows need: x in rows, and one w by rows; or w by columns, in fp32.
 enum class Few : std::uint8_t { no, by_rows, by_columns };
-Few few_rows_of(const Product& p) {
-  if (p.m > kFewRows || p.terms.empty()) return Few::no;
-  bool by_rows = p.terms.size() == 1, by_columns = true;
+Few few_rows_of(const Product& p, Unit unit) {
+  if (p.terms.empty()) return Few::no;
+  bool by_columns = p.m <= kFewRows;
   for (const Term& t : p.terms) {
     if (t.a.trans || t.k == 0) return Few::no;
-    by_rows = by_rows && t.b.trans;
     by_columns = by_columns && !t.b.trans && t.b.type == DType::f32;
   }
+  const Matrix& b = p.terms[0].b;
+  const bool by_rows = p.terms.size() == 1 && b.trans && p.m <= most_few_rows(b.type, unit);
   return by_rows ? Few::by_rows : by_columns ? Few::by_columns : Few::no;
 }
 i64 few_rows_room(const Product& p) {
@@ -91,23 +105,40 @@ void finish(const Product& p, i64 row, i64 rows, i64 column, i64 columns, float*
   }
 }
 
-// One piece of a product of few rows; room: of all its terms.
-void few_rows_piece(const Product& p, Few few, i64 piece, float* room) {
-  const i64 step = few == Few::by_rows ? kRowsOfB : kColumnsOfB;
-  const i64 j = piece * step, n = std::min(step, p.n - j);
+// One piece of a product of few rows by rows of b.
+void piece_by_rows(const Product& p, i64 piece, float* room) {
+  const Term& t = p.terms[0];
+  const i64 first = piece * kRowsOfB, last = std::min(first + kRowsOfB, p.n);
+  const i64 passes = ceil_div(p.m, kFewRows);
+  // Several passes find these rows of b in the L2 cache. A multiple of the rows that are read together.
+  constexpr i64 kUnit = 12, kNearBytes = i64{1} << 18;
+  const i64 near = passes == 1 ? kRowsOfB : std::clamp(kNearBytes / t.b.row / kUnit * kUnit, kUnit, kRowsOfB);
+  std::array<float, kFewRows * kRowsOfB> own;  // NOLINT: written below
+  const bool direct = p.type == DType::f32;
+  for (i64 j = first; j < last; j += near) {
+    const i64 n = std::min(near, last - j);
+    for (i64 i = 0; i < passes; ++i) {
+      const i64 r = i * p.m / passes, rows = (i + 1) * p.m / passes - r;
+      float* const y = direct ? y_at<float>(p, r, j) : own.data();
+      const i64 ld = direct ? p.n : n;
+      few_rows(r, rows, n, t, room, j, y, ld);
+      if (p.bias || !direct) finish(p, r, rows, j, n, y, ld);
+    }
+  }
+}
+
+// One piece of a product of few rows by columns of the terms' b; room: of all terms.
+void piece_by_columns(const Product& p, i64 piece, float* room) {
+  const i64 j = piece * kColumnsOfB, n = std::min(kColumnsOfB, p.n - j);
   std::array<float, kFewRows * kColumnsOfB> own;  // NOLINT: written below
   const bool direct = p.type == DType::f32;
   float* const y = direct ? y_at<float>(p, 0, j) : own.data();
   const i64 ld = direct ? p.n : n;
   bool first = true;
   for (const Term& t : p.terms) {
-    if (few == Few::by_rows) {
-      few_rows(p.m, n, t, room, j, y, ld);
-    } else {
-      const float* const x = t.a.type == DType::f32 ? elements<float>(t.a, 0, 0) : room;
-      REDCO_ISA_CALL(rows_times_b(p.m, n, t.k, 1.0f, x, t.k, elements<float>(t.b, 0, j), t.b.row / 4,
-                                  first ? 0.0f : 1.0f, y, ld));
-    }
+    const float* const x = t.a.type == DType::f32 ? elements<float>(t.a, 0, 0) : room;
+    REDCO_ISA_CALL(rows_times_b(p.m, n, t.k, 1.0f, x, t.k, elements<float>(t.b, 0, j), t.b.row / 4,
+                                first ? 0.0f : 1.0f, y, ld));
     room += room_of(p.m, t);
     first = false;
   }
@@ -126,16 +157,12 @@ struct Work {
 };
 using Works = SmallVector<Work, 3>;
 
-Unit unit_of(bool bf16) {
-  return !bf16 || isa() < Isa::avx512_bf16 ? Unit::f32 : isa() == Isa::amx ? Unit::amx : Unit::dot;
-}
-
 Works works_of(std::span<const Product> all, bool bf16) {
   Works works;
   i64 first = 0;
   for (const Product& p : all) {
     if (p.m <= 0 || p.n <= 0) continue;
-    Work w{&p, few_rows_of(p), {}, first, 0};
+    Work w{&p, few_rows_of(p, unit_of(bf16)), {}, first, 0};
     if (w.few != Few::no) {
       w.count = ceil_div(p.n, w.few == Few::by_rows ? kRowsOfB : kColumnsOfB);
     } else {
@@ -216,7 +243,8 @@ void products(std::span<const Product> all, bool bf16, std::span<float> workspac
     while (w->first > i) --w;
     const Product& p = *w->product;
     i -= w->first;
-    if (w->few != Few::no) return few_rows_piece(p, w->few, i, w->few_room);
+    if (w->few == Few::by_rows) return piece_by_rows(p, i, w->few_room);
+    if (w->few == Few::by_columns) return piece_by_columns(p, i, w->few_room);
     float* const own = workspace.data() + space.fixed + room * space.room;
     multiply_tile(p, unit_of(bf16), w->tiles.tile(i), w->tiles, own);
   };
