@@ -421,13 +421,14 @@ TEST(Products, TheWorkspaceOfAStoredWeightIsEnoughForAnyRows) {
   for (const int t : {1, 3}) {
     set_threads(t);
     for (const i64 n : {10, 500, 2048})
-      for (const DType type : {DType::f32, DType::bf16, DType::q4})
-        for (const i64 m : {1, 9, 48, 49, 130, 512, 700, 5000}) {
-          Product p = of_shape(m, n, 1100, type);
-          p.terms[0].a.type = DType::f32;
-          EXPECT_LE(products_workspace({&p, 1}, true), stored_product_workspace(n, 1100, type, true))
-              << m << " x " << n << ", " << t << " threads";
-        }
+      for (const DType type : {DType::f32, DType::bf16, DType::q8, DType::q4})
+        for (const bool bf16 : {false, true})
+          for (const i64 m : {1, 9, 33, 48, 49, 64, 95, 96, 97, 130, 512, 700, 5000}) {
+            Product p = of_shape(m, n, 1100, type);
+            p.terms[0].a.type = DType::f32;
+            EXPECT_LE(products_workspace({&p, 1}, bf16), stored_product_workspace(n, 1100, type, bf16))
+                << m << " x " << n << ", " << t << " threads";
+          }
   }
   set_threads(before);
 }

@@ -200,13 +200,17 @@ void multiply_in(const Product& p, const Tile& t, const Tiles& tiles, float* roo
 
 // Whether y^T = b^T a^T is less work: with few rows in y if it can read b, which is large, as it lies, and
 // with so few columns that most lanes of a vector along them would be empty.
-bool transposes(const Product& p, bool paired) {
+bool transposes(const Product& p, Unit unit) {
   constexpr i64 kLanes = 16;
   if (std::ranges::all_of(p.terms, [](const Term& t) { return t.k <= 0; })) return false;
-  bool as_it_lies = p.m <= kTransposedRows;
+  // More rows if they nearly fill the lanes, and b is read in its own type. Not measured with AMX.
+  const i64 lanes = ceil_div(p.m, kLanes) * kLanes;
+  const bool full = unit != Unit::amx && p.m <= kTransposedRows && 9 * p.m >= 8 * lanes;
+  const DType own = unit == Unit::f32 ? DType::f32 : DType::bf16;
+  bool as_it_lies = true;
   for (const Term& t : p.terms) {
-    if (is_grouped(t.b.type) && (paired || !t.b.trans)) return false;
-    as_it_lies = as_it_lies && !t.a.trans && t.b.trans;
+    if (is_grouped(t.b.type) && (unit != Unit::f32 || !t.b.trans)) return false;
+    as_it_lies = as_it_lies && !t.a.trans && t.b.trans && (p.m <= kTileUnit || (full && t.b.type == own));
   }
   return as_it_lies || 2 * p.n * ceil_div(p.m, kLanes) <= p.m * ceil_div(p.n, kLanes);
 }
@@ -305,10 +309,10 @@ void cut(Tiles& t, i64 threads) {
 }
 
 template <class Way>
-Tiles tiles_in(const Product& p, bool paired, i64 threads) {
+Tiles tiles_in(const Product& p, Unit unit, i64 threads) {
   // A multiple of the rows of most micro-tiles. Rows of a transposed tile are its columns.
   constexpr i64 kRowUnit = 16;
-  const bool transposed = transposes(p, paired);
+  const bool transposed = transposes(p, unit);
   Tiles t{.rows = {.size = p.m, .unit = transposed ? Way::kUnit : kRowUnit},
           .columns = {.size = p.n, .unit = Way::kUnit},
           .transposed = transposed};
@@ -332,7 +336,7 @@ Tiles tiles_in(const Product& p, bool paired, i64 threads) {
 }  // namespace
 
 Tiles tiles_of(const Product& p, Unit unit, i64 threads) {
-  return in_way(unit, [&]<class Way>(Way) { return tiles_in<Way>(p, unit != Unit::f32, threads); });
+  return in_way(unit, [&]<class Way>(Way) { return tiles_in<Way>(p, unit, threads); });
 }
 
 void multiply_tile(const Product& p, Unit unit, const Tile& t, const Tiles& tiles, float* room) {

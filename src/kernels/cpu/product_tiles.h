@@ -43,8 +43,8 @@ struct Tiles {
   }
 };
 
-// Products x w^T with at most this many rows are computed as their transpose.
-constexpr i64 kTransposedRows = kTileUnit;
+// Products x w^T with more rows are not computed as their transpose.
+constexpr i64 kTransposedRows = 2 * kTileUnit;
 
 // What multiplies: fp32, or pairs of bf16 by AVX512-BF16 or by AMX (bf16_tiles.h).
 enum class Unit : std::uint8_t { f32, dot, amx };
