@@ -330,23 +330,11 @@ TEST(Products, OfARowWithGroupsKeepWhatIsNotFinite) {
 // Few rows and many, one and several tiles, blocks of k, odd sizes, short last groups; every type and layout.
 TEST(Products, AreTheProductsOfTheKeptValues) {
   on_every_isa([] {
-    const std::vector<ProductCase> shapes = {{0, 3, {4}},
-                                             {3, 0, {4}},
-                                             {2, 3, {0}},
-                                             {1, 1, {1}},
-                                             {1, 70, {33}},
-                                             {5, 129, {100}},
-                                             {8, 64, {257}},
-                                             {9, 33, {50}},
-                                             {40, 500, {97}},
-                                             {300, 500, {65}},
-                                             {17, 50, {4100}},
-                                             {10, 7, {0}},
-                                             {1, 17, {5003}},
-                                             {33, 70, {40, 31}},
-                                             {48, 200, {24}},
-                                             {4, 300, {20, 9}},
-                                             {130, 60, {1100, 5, 64}}};
+    const std::vector<ProductCase> shapes = {
+        {0, 3, {4}},      {3, 0, {4}},        {2, 3, {0}},     {1, 1, {1}},       {1, 70, {33}},
+        {5, 129, {100}},  {8, 64, {257}},     {9, 33, {50}},   {40, 500, {97}},   {300, 500, {65}},
+        {17, 50, {4100}}, {10, 7, {0}},       {1, 17, {5003}}, {31, 40, {70}},    {64, 50, {90}},
+        {95, 33, {40}},   {33, 70, {40, 31}}, {48, 200, {24}}, {4, 300, {20, 9}}, {130, 60, {1100, 5, 64}}};
     int turn = 0;  // large shapes have one layout for each type
     for (ProductCase c : shapes)
       for (DType b : {DType::f32, DType::bf16, DType::q8, DType::q4})
@@ -372,16 +360,16 @@ TEST(Products, OfARowWithGroupsHaveTheSameBitsWithAnyAvx512) {
     for (const auto& [n, k] : {std::array<i64, 2>{3, 40}, {16, 32}, {70, 1000}}) {
       Operand a = operand(DType::f32, 1, k, false, 1, false), b = operand(type, k, n, true, 2, false);
       for (Operand* x : {&a, &b}) x->matrix.data = x->bytes.data();
-      std::vector<float> y[2];
-      for (const Isa i : {Isa::avx512, Isa::avx512_bf16}) {
+      const auto product = [&](Isa i) {
         use_isa(i);
-        std::vector<float>& out = y[i == Isa::avx512 ? 0 : 1];
-        out.resize(static_cast<std::size_t>(n), NAN);
-        const Product p{.m = 1, .n = n, .terms = {{a.matrix, b.matrix, k}}, .y = out.data()};
+        std::vector<float> y(static_cast<std::size_t>(n), NAN);
+        const Product p{.m = 1, .n = n, .terms = {{a.matrix, b.matrix, k}}, .y = y.data()};
         std::vector<float> room(static_cast<std::size_t>(products_workspace({&p, 1}, false)), NAN);
         products({&p, 1}, false, room);
-      }
-      EXPECT_TRUE(same_bits(y[0], y[1])) << name_of(type) << ", " << n << " x " << k;
+        return y;
+      };
+      EXPECT_TRUE(same_bits(product(Isa::avx512), product(Isa::avx512_bf16)))
+          << name_of(type) << ", " << n << " x " << k;
     }
   use_isa(before);
 }

@@ -203,14 +203,15 @@ void multiply_in(const Product& p, const Tile& t, const Tiles& tiles, float* roo
 bool transposes(const Product& p, Unit unit) {
   constexpr i64 kLanes = 16;
   if (std::ranges::all_of(p.terms, [](const Term& t) { return t.k <= 0; })) return false;
-  // More rows if they nearly fill the lanes, and b is read in its own type. Not measured with AMX.
+  // Full rows were not measured with AMX.
   const i64 lanes = ceil_div(p.m, kLanes) * kLanes;
-  const bool full = unit != Unit::amx && p.m <= kTransposedRows && 9 * p.m >= 8 * lanes;
+  const bool full = unit != Unit::amx && p.m <= kTransposedFullRows && 9 * p.m >= 8 * lanes;
   const DType own = unit == Unit::f32 ? DType::f32 : DType::bf16;
   bool as_it_lies = true;
   for (const Term& t : p.terms) {
     if (is_grouped(t.b.type) && (unit != Unit::f32 || !t.b.trans)) return false;
-    as_it_lies = as_it_lies && !t.a.trans && t.b.trans && (p.m <= kTileUnit || (full && t.b.type == own));
+    as_it_lies =
+        as_it_lies && !t.a.trans && t.b.trans && (p.m <= kTransposedRows || (full && t.b.type == own));
   }
   return as_it_lies || 2 * p.n * ceil_div(p.m, kLanes) <= p.m * ceil_div(p.n, kLanes);
 }

@@ -43,8 +43,9 @@ struct Tiles {
   }
 };
 
-// Products x w^T with more rows are not computed as their transpose.
-constexpr i64 kTransposedRows = 2 * kTileUnit;
+// Products x w^T with at most so many rows are computed as their transpose: any, and those that nearly fill
+// the lanes of vectors and read w in its own type.
+constexpr i64 kTransposedRows = kTileUnit, kTransposedFullRows = 2 * kTileUnit;
 
 // What multiplies: fp32, or pairs of bf16 by AVX512-BF16 or by AMX (bf16_tiles.h).
 enum class Unit : std::uint8_t { f32, dot, amx };

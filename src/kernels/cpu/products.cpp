@@ -207,11 +207,11 @@ i64 stored_product_workspace(i64 n, i64 k, DType b, bool bf16) {
   const auto of_rows = [&](i64 m) {
     return Product{.m = m, .n = n, .terms = {{.a = {}, .b = {.type = b, .trans = true}, .k = k}}};
   };
-  // Of each kind of tiles (transposes() has two limits), those for one thread with the most rows have the
-  // largest rooms; any number of rows has at most one for each thread.
+  // Of each kind of tiles, those for one thread with the most rows have the largest rooms; any number of rows
+  // has at most one for each thread.
   const i64 threads = omp_get_max_threads();
   i64 tiles = 0;
-  for (const i64 m : {kTileUnit, kTransposedRows, i64{1} << 20})
+  for (const i64 m : {kTransposedRows, kTransposedFullRows, i64{1} << 20})
     tiles = std::max(tiles, tiles_of(of_rows(m), unit_of(bf16), 1).room() * threads);
   return std::max(tiles, few_rows_room(of_rows(1)));
 }

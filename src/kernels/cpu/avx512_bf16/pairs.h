@@ -99,8 +99,8 @@ void pack_lines(const T* x, i64 ld, i64 rows, i64 k, u32* to) {
   }
 }
 
-// At most kStrip columns of b, whose rows are contiguous, as panels. Whole lines of the cache are read of
-// each row, and ahead: a row of b lies far from the next one, which the hardware does not foresee.
+// At most kStrip columns of b, whose rows are contiguous, as panels. Each row is read in whole lines of the
+// cache. Rows are prefetched: each lies far from the one before, which the hardware does not foresee.
 template <class Sizes, class T>
 void pack_columns(const T* b, i64 ld, i64 columns, i64 k, u32* to) {
   constexpr i64 kAhead = 16;  // rows

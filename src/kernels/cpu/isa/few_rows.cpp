@@ -114,10 +114,9 @@ inline void dots(i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, i64 a
     for (int j = 0; j < N; ++j) put(c[i * ldc + j], alpha, sums[i * N + j], beta);
 }
 
-// A row of a with N rows of b, `ld` apart. Each sum has the same order for any N. Prefetches `ahead`
-// elements.
+// A row of a with N contiguous rows of b. Each sum has the same order for any N. Prefetches `ahead` elements.
 template <class T, class B, int N>
-inline void dot(i64 k, T alpha, const T* a, const B* b, i64 ld, i64 ahead, T beta, T* c) {
+inline void dot(i64 k, T alpha, const T* a, const B* b, i64 ahead, T beta, T* c) {
   using V = typename Vector<T>::type;
   constexpr i64 W = Vector<T>::kWidth, kBytesOfB = W * static_cast<i64>(sizeof(B));
   constexpr int kChains = 4;
@@ -133,7 +132,7 @@ inline void dot(i64 k, T alpha, const T* a, const B* b, i64 ld, i64 ahead, T bet
 #pragma GCC unroll 4
       for (int i = 0; i < N; ++i) {
         V bv;
-        const B* const from = b + i * ld + p + j * W;
+        const B* const from = b + i * k + p + j * W;
         load(from, bv);
         if (j * kBytesOfB % kLine == 0) __builtin_prefetch(from + ahead, 0, 2);
         acc[i][j] += av * bv;
@@ -144,7 +143,7 @@ inline void dot(i64 k, T alpha, const T* a, const B* b, i64 ld, i64 ahead, T bet
     load(a + p, av);
     for (int i = 0; i < N; ++i) {
       V bv;
-      load(b + i * ld + p, bv);
+      load(b + i * k + p, bv);
       acc[i][0] += av * bv;
     }
   }
@@ -152,7 +151,7 @@ inline void dot(i64 k, T alpha, const T* a, const B* b, i64 ld, i64 ahead, T bet
     const V all[1] = {(acc[i][0] + acc[i][1]) + (acc[i][2] + acc[i][3])};
     T s;
     sum_each<T>(all, &s);
-    for (i64 q = p; q < k; ++q) s = fused(a[q], static_cast<T>(value(b[i * ld + q])), s);
+    for (i64 q = p; q < k; ++q) s = fused(a[q], static_cast<T>(value(b[i * k + q])), s);
     put(c[i], alpha, s, beta);
   }
 }
@@ -181,9 +180,9 @@ inline void dots_m(i64 n, i64 k, T alpha, const T* a, i64 lda, const B* b, i64 l
       constexpr i64 kNearest = 16384, kAhead = 1024;  // bytes
       if (k * static_cast<i64>(sizeof(T)) >= kNearest)
         for (; j + kTogether <= n; j += kTogether)
-          dot<T, B, kTogether>(k, alpha, a, b + j * k, k, kTogether * k, beta, c + j);
+          dot<T, B, kTogether>(k, alpha, a, b + j * k, kTogether * k, beta, c + j);
       for (; j < n; ++j)
-        dot<T, B, 1>(k, alpha, a, b + j * k, k, kAhead / static_cast<i64>(sizeof(B)), beta, c + j);
+        dot<T, B, 1>(k, alpha, a, b + j * k, kAhead / static_cast<i64>(sizeof(B)), beta, c + j);
       return;
     }
   }

@@ -126,30 +126,34 @@ REDCO_INLINE Block pairs_in_turn(Block a, Block b) {
   return __builtin_bit_cast(Block, in_turn<Upper>(__builtin_bit_cast(Pairs, a), __builtin_bit_cast(Pairs, b),
                                                   std::make_index_sequence<kBytes / 8>()));
 }
-// Sums of products of neighbours: unsigned bytes and the four signed bytes of `part`.
-REDCO_INLINE Words multiplied(Block unsigned_bytes, std::uint32_t part) {
+// Sums of products of unsigned bytes and the four signed bytes at `part`: of two neighbours in a word, whose
+// group adds eight (at most 8 * 2 * 15 * 128 = 30720), or of four with AVX512-VNNI.
+REDCO_INLINE void add_products(Words& sums, Block unsigned_bytes, const std::int8_t* part) {
+  std::uint32_t bytes;
+  __builtin_memcpy(&bytes, part, sizeof bytes);
   const auto x = __builtin_bit_cast(Register, unsigned_bytes),
-             y = __builtin_bit_cast(Register, Block{} + part);
+             y = __builtin_bit_cast(Register, Block{} + bytes);
 #if defined(__AVX512F__)
-  return __builtin_bit_cast(Words, _mm512_maddubs_epi16(x, y));
+  sums += __builtin_bit_cast(Words, _mm512_maddubs_epi16(x, y));
 #elif defined(__AVX2__)
-  return __builtin_bit_cast(Words, _mm256_maddubs_epi16(x, y));
+  sums += __builtin_bit_cast(Words, _mm256_maddubs_epi16(x, y));
 #else
-  return __builtin_bit_cast(Words, _mm_maddubs_epi16(x, y));
+  sums += __builtin_bit_cast(Words, _mm_maddubs_epi16(x, y));
 #endif
 }
-
-// Adds dots of four neighbours: unsigned bytes and the four signed bytes at `part`. Needs AVX512-VNNI.
-REDCO_INLINE void add_dots(Sums& sums, Block unsigned_bytes, const std::int8_t* part) {
+// 256 upper + lower, of the sums of a group.
+REDCO_INLINE Sums joined(const Words& lower, const Words& upper) {
+  return multiplied(upper, Words{} + 256) + multiplied(lower, Words{} + 1);
+}
 #if defined(__AVX512F__)
+REDCO_INLINE void add_products(Sums& sums, Block unsigned_bytes, const std::int8_t* part) {
   // Not an intrinsic: those need a function that is compiled for AVX512-VNNI.
   asm("vpdpbusd %2%{1to16%}, %1, %0"
       : "+v"(sums)
       : "v"(unsigned_bytes), "m"(*reinterpret_cast<const std::int8_t(*)[4]>(part)));
-#else
-  (void)sums, (void)unsigned_bytes, (void)part;
-#endif
 }
+REDCO_INLINE Sums joined(const Sums& lower, const Sums& upper) { return (upper << 8) + lower; }
+#endif
 
 // Rows 0, 4, 8, ... of a block: a group's 16 bytes of each. `quad`: groups of four rows.
 REDCO_INLINE Block every_fourth(const Group4* b, i64 quad) {
@@ -197,8 +201,8 @@ REDCO_INLINE Vector scales_of(const Group4* b, i64 row) {
 #endif
 }
 
-// The dots of kLanes rows, `row` groups apart.
-template <bool kVnni>
+// The dots of kLanes rows, `row` groups apart. Part: Words, or Sums with AVX512-VNNI.
+template <class Part>
 inline void block_dots(i64 groups, const RowOfWords& a, const Group4* b, i64 row, float* c) {
   // The next blocks: nearer ones have not arrived when they are read.
   constexpr i64 kAhead = 16384;
@@ -217,61 +221,38 @@ inline void block_dots(i64 groups, const RowOfWords& a, const Group4* b, i64 row
     const Block b0 = in_turn<false>(x[2], x[3]), b1 = in_turn<true>(x[2], x[3]);
     v[0] = pairs_in_turn<false>(a0, b0), v[1] = pairs_in_turn<true>(a0, b0);
     v[2] = pairs_in_turn<false>(a1, b1), v[3] = pairs_in_turn<true>(a1, b1);
-    // Four bytes of the row for each lane: 0 to 7 are of the lower parts of the words, 8 to 15 of the upper
-    // ones.
-    const std::int8_t* const parts = a.parts + g * 64;
-    constexpr std::uint32_t kNibbles = 0x0f0f0f0f;
-    Sums sums;
-    if constexpr (kVnni) {
-      Sums lower = {}, upper = {};
+    // Four bytes of the row for each lane: 0 to 31 are the lower parts of the words, 32 to 63 the upper ones.
+    const std::int8_t* const bytes = a.parts + g * 64;
+    Part lower = {}, upper = {};
 #pragma GCC unroll 4
-      for (int d = 0; d < 4; ++d) {
-        const Block first = v[d] & kNibbles, second = v[d] >> 4 & kNibbles;
-        add_dots(lower, first, parts + 4 * d);
-        add_dots(upper, first, parts + 32 + 4 * d);
-        add_dots(lower, second, parts + 16 + 4 * d);
-        add_dots(upper, second, parts + 48 + 4 * d);
-      }
-      sums = (upper << 8) + lower;
-    } else {
-      // In each part of a word, a group adds eight sums of two products: at most 8 * 2 * 15 * 128 = 30720.
-      const Words one = Words{} + 1, upper_part = Words{} + 256;
-      const auto part = [&](int i) {
-        std::uint32_t bytes;
-        __builtin_memcpy(&bytes, parts + i * 4, sizeof bytes);
-        return bytes;
-      };
-      Words lower = {}, upper = {};
-#pragma GCC unroll 4
-      for (int d = 0; d < 4; ++d) {
-        const Block first = v[d] & kNibbles, second = v[d] >> 4 & kNibbles;
-        lower += multiplied(first, part(d));
-        upper += multiplied(first, part(8 + d));
-        lower += multiplied(second, part(4 + d));
-        upper += multiplied(second, part(12 + d));
-      }
-      sums = multiplied(upper, upper_part) + multiplied(lower, one);
+    for (int d = 0; d < 4; ++d) {
+      constexpr std::uint32_t kNibbles = 0x0f0f0f0f;
+      const Block first = v[d] & kNibbles, second = v[d] >> 4 & kNibbles;
+      add_products(lower, first, bytes + 4 * d);
+      add_products(upper, first, bytes + 32 + 4 * d);
+      add_products(lower, second, bytes + 16 + 4 * d);
+      add_products(upper, second, bytes + 48 + 4 * d);
     }
-    acc += __builtin_convertvector(sums + a.offsets[g], Vector) * (scales_of(b, row) * a.scales[g]);
+    const Sums sums = joined(lower, upper) + a.offsets[g];
+    acc += __builtin_convertvector(sums, Vector) * (scales_of(b, row) * a.scales[g]);
   }
   __builtin_memcpy(c, &acc, sizeof acc);
 }
 
-// n rows of b, in blocks of kLanes. The last block ends with the last row, and repeats
-// some rows.
-template <bool kVnni>
+// n rows of b, in blocks of kLanes. The last block ends with the last row, and repeats some rows.
+template <class Part>
 void rows_of_blocks(i64 n, i64 groups, const RowOfWords& a, const Group4* b, float* c) {
   float sums[kLanes];
   if (n < kLanes) {
     for (i64 j = 0; j < n; ++j) {
-      block_dots<kVnni>(groups, a, b + j * groups, 0, sums);
+      block_dots<Part>(groups, a, b + j * groups, 0, sums);
       c[j] = sums[0];
     }
     return;
   }
   for (i64 j = 0; j < n; j += kLanes) {
     const i64 first = j + kLanes <= n ? j : n - kLanes;
-    block_dots<kVnni>(groups, a, b + first * groups, groups, sums);
+    block_dots<Part>(groups, a, b + first * groups, groups, sums);
     __builtin_memcpy(c + first, sums, sizeof sums);
   }
 }
@@ -322,9 +303,11 @@ void row_times_groups(i64 n, i64 groups, const RowOfWords& a, const Group8* b, f
 }
 
 void row_times_groups(i64 n, i64 groups, const RowOfWords& a, const Group4* b, float* c) {
+#if defined(__AVX512F__)
   // The sums are exact integers either way.
-  if (kBytes == 64 && isa() >= Isa::avx512_bf16) return rows_of_blocks<true>(n, groups, a, b, c);
-  rows_of_blocks<false>(n, groups, a, b, c);
+  if (isa() >= Isa::avx512_bf16) return rows_of_blocks<Sums>(n, groups, a, b, c);
+#endif
+  rows_of_blocks<Words>(n, groups, a, b, c);
 }
 
 }  // namespace redco::kernels::REDCO_ISA

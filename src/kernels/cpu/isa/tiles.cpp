@@ -60,8 +60,8 @@ void pack_lines(const float* x, i64 ld, i64 rows, i64 k, float* to) {
     for (i64 i = 0; i < W; ++i) to[p * kColumns + i] = i < rows ? x[i * ld + p] : 0;
 }
 
-// At most kStrip columns of b, whose rows are contiguous, as panels. Whole lines of the cache are read of
-// each row, and ahead: a row of b lies far from the next one, which the hardware does not foresee.
+// At most kStrip columns of b, whose rows are contiguous, as panels. Each row is read in whole lines of the
+// cache. Rows are prefetched: each lies far from the one before, which the hardware does not foresee.
 void pack_columns(const float* b, i64 ld, i64 columns, i64 k, float* to) {
   constexpr i64 kAhead = 16, kLine = 16;  // rows; elements
   const i64 whole = columns / kColumns * kColumns;
