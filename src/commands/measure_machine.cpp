@@ -78,14 +78,14 @@ std::string speeds_text(const MachineSpeeds& s) {
     one.front() = 1;
     t += fmt::format("{}B/s of weights read", human_count(1 / it->second(one)));
   }
-  if (const auto it = s.collectives.find("all_reduce"); it != s.collectives.end()) {
+  const auto sums = [&](const auto& tables, const char* what) {
     const std::array small = {8.0}, large = {1e9};
-    t += fmt::format("; all-reduce {:.1f} us, {}B/s", 8e6 * it->second(small),
-                     human_count(1 / it->second(large)));
-  }
-  if (s.network_latency_s > 0)
-    t += fmt::format("; between hosts {:.1f} us, {}B/s", 1e6 * s.network_latency_s,
-                     human_count(s.network_bytes_per_s));
+    if (const auto it = tables.find("all_reduce"); it != tables.end())
+      t += fmt::format("; {} {:.1f} us, {}B/s", what, 8e6 * it->second(small),
+                       human_count(1 / it->second(large)));
+  };
+  sums(s.collectives, "all-reduce");
+  sums(s.network, "all-reduce between hosts");
   return t + " a rank";
 }
 

@@ -71,10 +71,7 @@ Speeds speeds_for(const JobConfig& job, i64 ranks_per_host) {
     return {nullptr, fmt::format("Measure this machine once with `redco env --measure{}`",
                                  usual ? "" : fmt::format(" --layout {}x{}", ranks, threads))};
   }
-  if (speeds->network_bytes_per_s == 0) {
-    speeds->network_latency_s = p.network_latency_s;
-    speeds->network_bytes_per_s = p.network_bytes_per_s;
-  }
+  if (speeds->network.empty()) state_network(*speeds, p.network_latency_s, p.network_bytes_per_s);
   return {std::make_shared<const CostModel>(std::move(*speeds)), ""};
 }
 

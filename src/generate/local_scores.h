@@ -1,7 +1,9 @@
 // The scores of the next token on one rank of an mp group: its part of the vocabulary.
 #pragma once
 
+#include <cstddef>
 #include <span>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -53,9 +55,11 @@ class LocalScores {
 template <class T>
 std::vector<T> gathered(Group& g, bool cut, const std::vector<T>& mine) {
   if (!cut) return mine;
-  const std::vector<i64> counts(g.size(), static_cast<i64>(mine.size()));
+  static_assert(std::is_trivially_copyable_v<T>);
+  const std::vector<i64> bytes(g.size(), static_cast<i64>(mine.size() * sizeof(T)));
   std::vector<T> all(g.size() * mine.size());
-  g.all_gather<T>(mine.data(), all.data(), counts);
+  g.all_gather<std::byte>(reinterpret_cast<const std::byte*>(mine.data()),
+                          reinterpret_cast<std::byte*>(all.data()), bytes);
   return all;
 }
 

@@ -21,8 +21,7 @@ AnswerState TokenChooser::state(const AnswerSlot& s, i64 beam) const {
 bool TokenChooser::greedy(const Tensor& logits, const std::vector<PendingSlot>& pending,
                           std::vector<Decision>& out) {
   const LocalScores scores(logits, false);
-  std::vector<double> value;
-  std::vector<i32> id;
+  std::vector<ScoredToken> best_here;
   for (const PendingSlot& c : pending) {
     ScoredToken best{};
     if (processors_) {
@@ -32,19 +31,17 @@ bool TokenChooser::greedy(const Tensor& logits, const std::vector<PendingSlot>& 
     } else {
       scores.row(c.rows[0], [&](auto row) { best = best_tokens(row, scores.first(), 1)[0]; });
     }
-    value.push_back(best.score);
-    id.push_back(best.id);
+    best_here.push_back(best);
   }
-  const auto values = gathered(mp_, scores.cut(), value);
-  const auto ids = gathered(mp_, scores.cut(), id);
+  const auto all = gathered(mp_, scores.cut(), best_here);
   bool finite = true;
   for (size_t i = 0; first_ && i < pending.size(); ++i) {
-    size_t best = i;
-    for (size_t k = i; k < ids.size();
-         k += pending.size())  // the parts are in order: of equal scores the lowest id stays
-      if (ids[k] >= 0 && (ids[best] < 0 || values[k] > values[best])) best = k;
-    finite &= ids[best] >= 0;
-    take(pending[i], std::max(0, ids[best]), out[i]);
+    ScoredToken best = all[i];
+    // The parts are in order: of equal scores the lowest id stays.
+    for (size_t k = i; k < all.size(); k += pending.size())
+      if (all[k].id >= 0 && (best.id < 0 || all[k].score > best.score)) best = all[k];
+    finite &= best.id >= 0;
+    take(pending[i], std::max(0, best.id), out[i]);
   }
   return finite;
 }
@@ -96,45 +93,43 @@ void TokenChooser::take(const PendingSlot& c, i32 token, Decision& d) {
 bool TokenChooser::search(const Tensor& logits, const std::vector<PendingSlot>& pending,
                           std::vector<Decision>& out) {
   const LocalScores scores(logits, false);
-  std::vector<double> peak, sum;  // of each row: this part's maximum, and its sum of exp(x - maximum)
+  struct Total {
+    double peak, sum;  // of a row: the maximum, and the sum of exp(x - maximum)
+  };
+  std::vector<Total> here;
   for (const PendingSlot& c : pending)
     for (const i64 r : distinct(c))
       scores.row(r, [&](auto row) {
         double top = -std::numeric_limits<double>::infinity(), total = 0;
         for (const auto x : row) top = std::max<double>(top, x);
         for (const auto x : row) total += std::exp(static_cast<double>(x) - top);
-        peak.push_back(top);
-        sum.push_back(row.empty() ? 0 : total);
+        here.push_back({top, row.empty() ? 0 : total});
       });
-  const auto peaks = gathered(mp_, scores.cut(), peak), sums = gathered(mp_, scores.cut(), sum);
+  const auto totals = gathered(mp_, scores.cut(), here);
   const i64 keep = std::max<i64>(2, 1 + static_cast<i64>(t_.eos.size())) * batch_.width;
-  std::vector<double> value;
-  std::vector<i32> id;
+  std::vector<ScoredToken> offers;
   size_t at = 0;
   for (const PendingSlot& c : pending) {
     const auto rows = distinct(c);
     for (size_t b = 0; b < rows.size(); ++b, ++at) {
-      double top = peak[at], total = 0;
-      for (size_t k = at; k < peaks.size(); k += peak.size()) top = std::max(top, peaks[k]);
-      for (size_t k = at; k < peaks.size(); k += peak.size())
-        if (sums[k] != 0) total += sums[k] * std::exp(peaks[k] - top);
+      double top = here[at].peak, total = 0;
+      for (size_t k = at; k < totals.size(); k += here.size()) top = std::max(top, totals[k].peak);
+      for (size_t k = at; k < totals.size(); k += here.size())
+        if (totals[k].sum != 0) total += totals[k].sum * std::exp(totals[k].peak - top);
       const double log_sum = top + std::log(total);
       std::vector<double> row = scores.copy(rows[b]);
       for (double& x : row) x -= log_sum;
       if (processors_) process(row, scores.first(), state(batch_.slots[c.slot], static_cast<i64>(b)), s_, t_);
-      for (const ScoredToken& best : best_tokens<double>(row, scores.first(), keep)) {
-        value.push_back(best.score);
-        id.push_back(best.id);
-      }
+      const auto best = best_tokens<double>(row, scores.first(), keep);
+      offers.insert(offers.end(), best.begin(), best.end());
     }
   }
-  const auto values = gathered(mp_, scores.cut(), value);
-  const auto ids = gathered(mp_, scores.cut(), id);
+  const auto all = gathered(mp_, scores.cut(), offers);
   bool finite = true;
   size_t offset = 0;
   for (size_t i = 0; i < pending.size(); ++i) {
     const size_t n = distinct(pending[i]).size();
-    if (first_) finite &= advance(pending[i], values, ids, offset, n, keep, value.size(), out[i]);
+    if (first_) finite &= advance(pending[i], all, offset, n, keep, offers.size(), out[i]);
     offset += n * static_cast<size_t>(keep);
   }
   return finite;
@@ -146,18 +141,17 @@ std::vector<i64> TokenChooser::distinct(const PendingSlot& c) {
 }
 
 // On the first rank: one step of a beam search. Its candidates are
-// values[part * stride + offset + row * keep + k].
-bool TokenChooser::advance(const PendingSlot& c, const std::vector<double>& values,
-                           const std::vector<i32>& ids, size_t offset, size_t n_rows, i64 keep, size_t stride,
-                           Decision& d) {
+// offers[part * stride + offset + row * keep + k].
+bool TokenChooser::advance(const PendingSlot& c, const std::vector<ScoredToken>& offers, size_t offset,
+                           size_t n_rows, i64 keep, size_t stride, Decision& d) {
   AnswerSlot& slot = batch_.slots[c.slot];
   BeamSearch& search = *slot.beams;
   std::vector<BeamSearch::Candidate> all;
-  for (size_t part = 0; part < values.size(); part += stride)
+  for (size_t part = 0; part < offers.size(); part += stride)
     for (i64 b = 0; b < batch_.width; ++b)
       for (i64 k = 0; k < keep; ++k) {
-        const size_t at = part + offset + (n_rows == 1 ? 0 : b) * static_cast<size_t>(keep) + k;
-        if (ids[at] >= 0) all.push_back({search.score(b) + values[at], static_cast<i32>(b), ids[at]});
+        const ScoredToken& t = offers[part + offset + (n_rows == 1 ? 0 : b) * static_cast<size_t>(keep) + k];
+        if (t.id >= 0) all.push_back({search.score(b) + t.score, static_cast<i32>(b), t.id});
       }
   if (all.empty()) {  // every token is forbidden, or no score is finite
     d.tokens.assign(batch_.width, t_.pad);

@@ -40,8 +40,8 @@ class TokenChooser {
   void take(const PendingSlot& c, i32 token, Decision& d);
   bool search(const Tensor& logits, const std::vector<PendingSlot>& pending, std::vector<Decision>& out);
   static std::vector<i64> distinct(const PendingSlot& c);
-  bool advance(const PendingSlot& c, const std::vector<double>& values, const std::vector<i32>& ids,
-               size_t offset, size_t n_rows, i64 keep, size_t stride, Decision& d);
+  bool advance(const PendingSlot& c, const std::vector<ScoredToken>& offers, size_t offset, size_t n_rows,
+               i64 keep, size_t stride, Decision& d);
 
   std::span<const GenerationPrompt> prompts_;
   const GenerationSettings& s_;

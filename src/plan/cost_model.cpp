@@ -18,9 +18,6 @@ GroupShape shape_of(const Machines& m, const std::vector<i64>& ranks) {
   return g;
 }
 
-// How often a collective sends each byte, as a share of one round of all ranks.
-double rounds_of(Collective kind) { return kind == Collective::all_reduce ? 2 : 1; }
-
 const char* measured_as(Collective kind) {
   switch (kind) {
     case Collective::all_reduce:
@@ -30,6 +27,18 @@ const char* measured_as(Collective kind) {
     default:
       return "all_gather";
   }
+}
+
+// The time of a collective between `members` from that between `measured` ones: the latency, that of 8 bytes,
+// grows with the depth of a tree; of the rest, a member has the part (members - 1) / members.
+struct Scaled {
+  double latency = 0, bytes = 0;
+};
+Scaled scaled(const SpeedTable& t, double n, double members, double measured) {
+  const double at[] = {n}, least[] = {8.0};
+  const double latency = 8 * t(least), all = n * t(at);
+  return {std::min(all, latency) * std::log2(members) / std::log2(measured),
+          std::max(0.0, all - latency) * ((members - 1) / members) / ((measured - 1) / measured)};
 }
 
 }  // namespace
@@ -82,21 +91,14 @@ CostModel::Transfer CostModel::collective(Collective kind, i64 bytes, const Grou
   Transfer t;
   if (g.ranks == 1) return t;
   const double n = static_cast<double>(std::max<i64>(bytes, 8));
-  // Inside a host: measured with all ranks of a host. Each rank has the part (ranks - 1) / ranks of the
-  // traffic, and latencies grow with the depth of a tree.
-  if (const auto it = speeds_.collectives.find(measured_as(kind));
-      g.per_host > 1 && it != speeds_.collectives.end()) {
-    const double measured = std::max(2, speeds_.key.ranks), here = g.per_host;
-    const double at[] = {n}, least[] = {8.0};
-    const double latency = 8 * it->second(least), all = n * it->second(at);
-    t.busy = std::min(all, latency) * std::log2(here) / std::log2(measured) +
-             std::max(0.0, all - latency) * ((here - 1) / here) / ((measured - 1) / measured);
+  const char* const name = measured_as(kind);
+  if (const auto it = speeds_.collectives.find(name); g.per_host > 1 && it != speeds_.collectives.end()) {
+    const Scaled s = scaled(it->second, n, g.per_host, std::max(2, speeds_.key.ranks));
+    t.busy = s.latency + s.bytes;
   }
-  if (g.hosts > 1) {
-    const double h = g.hosts, rounds = rounds_of(kind);
-    t.network = rounds * speeds_.network_latency_s * std::log2(std::max(2.0, h));
-    if (speeds_.network_bytes_per_s > 0)
-      t.network += rounds * n * (h - 1) / h * g.sharing / speeds_.network_bytes_per_s;
+  if (const auto it = speeds_.network.find(name); g.hosts > 1 && it != speeds_.network.end()) {
+    const Scaled s = scaled(it->second, n, g.hosts, std::max(2, speeds_.network_hosts));
+    t.network = s.latency + s.bytes * g.sharing;
   }
   return t;
 }

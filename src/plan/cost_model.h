@@ -32,8 +32,8 @@ class CostModel {
   double kernel(const CallWork& work, kernels::ReuseDistance& memory) const;
   // The same with one reuse distance for all operands.
   double kernel(const CallWork& work, double distance) const;
-  // Seconds that a rank computes, and those in which the data is on the network and the rank may compute
-  // something else.
+  // Seconds that a rank computes, and those of messages between hosts, while which it may compute something
+  // else.
   struct Transfer {
     double busy = 0, network = 0;
   };

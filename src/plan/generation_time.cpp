@@ -1,6 +1,8 @@
 #include "plan/generation_time.h"
 
 #include "generate/forward_pass.h"
+#include "generate/local_scores.h"
+#include "generate/logits.h"
 #include "train/pipeline.h"
 
 namespace redco {
@@ -12,6 +14,15 @@ i64 ops_of(const Ledger& ledger) {
   for (const LedgerLine& l : ledger.lines()) n += l.count;
   for (const LedgerLine& l : ledger.collectives()) n -= l.count;
   return n;
+}
+
+// What the ranks of a model copy tell each other to choose the most likely token of each row
+// (generate/token_chooser.h, generate/agree.h).
+void exchange_choices(Group& mp, i64 rows) {
+  const auto n = static_cast<std::size_t>(rows);
+  static_cast<void>(gathered(mp, true, std::vector<ScoredToken>(n)));
+  std::vector<i32> decisions(2 + 3 * n);
+  mp.broadcast_bytes(decisions.data(), static_cast<i64>(decisions.size() * sizeof(i32)));
 }
 
 GenerationTime time_on(const GenerationRequest& r, int rank) {
@@ -31,6 +42,7 @@ GenerationTime time_on(const GenerationRequest& r, int rank) {
     replica->keep_ledger();
     forward(*r.model, params, cache, r.rows, n, std::span(ids).first(static_cast<std::size_t>(r.rows * n)),
             begin, {});
+    exchange_choices(replica->group(Axis::mp), r.rows);
     return timeline.time(ops_of(*replica->ledger()));
   };
   // The second pass of each kind finds in the caches what the one before has left there.

@@ -25,8 +25,8 @@ struct GenerationTime {
   PredictedTime step;     // of one token of every row, in the middle of the answer
 };
 
-// On the slower of the first and the last rank of a replica. Choosing tokens is not included. REQUIRES: the
-// model is a decoder that generates text.
+// On the slower of the first and the last rank of a replica. Of choosing tokens only the messages are
+// included, those of the most likely token. REQUIRES: the model is a decoder that generates text.
 GenerationTime generation_time(const GenerationRequest& request);
 
 }  // namespace redco

@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Of the file; a measurement of another version is measured again.
-constexpr i64 kFormat = 1;
+constexpr i64 kFormat = 2;
 constexpr i64 kMostBytes = i64{16} << 20;
 
 Json tables_json(const std::map<std::string, SpeedTable>& tables) {
@@ -59,6 +59,17 @@ double number(JsonFields& f, const char* name) {
   return v.get<double>();
 }
 
+// Of a collective: a latency, and the time of a byte.
+SpeedTable line(double latency_s, double s_per_byte) {
+  SpeedTable t;
+  t.axes.emplace_back();
+  for (double bytes = 8; bytes <= 1e9; bytes *= 8) {
+    t.axes[0].push_back(bytes);
+    t.values.push_back(latency_s / bytes + s_per_byte);
+  }
+  return t;
+}
+
 MachineSpeeds speeds_from(const nlohmann::json& j, const std::string& where) {
   if (j.is_discarded()) throw ContentsError("{} is no JSON", where);
   JsonFields f(j, where);
@@ -70,10 +81,15 @@ MachineSpeeds speeds_from(const nlohmann::json& j, const std::string& where) {
   s.key.threads = static_cast<int>(std::clamp<i64>(f.integer("threads_per_rank"), 1, 1 << 20));
   s.origin = f.text("origin");
   s.op_s = number(f, "op_s");
-  s.network_latency_s = number(f, "network_latency_s");
-  s.network_bytes_per_s = number(f, "network_bytes_per_s");
+  s.network_hosts = static_cast<int>(std::clamp<i64>(f.integer("network_hosts"), 0, 1 << 20));
+  s.transfer_own = number(f, "transfer_own");
   s.kernels = tables_from(f.need("kernels"), f.at("kernels"));
   s.collectives = tables_from(f.need("collectives"), f.at("collectives"));
+  s.network = tables_from(f.need("network"), f.at("network"));
+  for (const auto* tables : {&s.collectives, &s.network})
+    for (const auto& [kind, t] : *tables)
+      if (t.axes.size() != 1)
+        throw ContentsError("{}: {} has {} axes, expected 1", where, kind, t.axes.size());
   f.finish();
   return s;
 }
@@ -113,18 +129,21 @@ MachineSpeeds speeds_of(const StatedSpeeds& s) {
     m.kernels[kernel] = flat(1, f32);
   m.kernels["few_rows"] = flat(3, 1 / s.memory_bytes_per_s);
   m.kernels["attention_decode"] = m.kernels[kAnyKernel] = flat(2, 1 / s.memory_bytes_per_s);
-  // Latency and bytes of a sum over two ranks; the cost model scales them to other numbers.
+  // Of two ranks; the cost model scales them to other numbers.
   m.key.ranks = 2;
-  SpeedTable t;
-  t.axes.emplace_back();
-  for (double bytes = 8; bytes <= 1e9; bytes *= 8) {
-    t.axes[0].push_back(bytes);
-    t.values.push_back((s.host_latency_s + bytes / s.host_bytes_per_s) / bytes);
-  }
+  const SpeedTable t = line(s.host_latency_s, 1 / s.host_bytes_per_s);
   for (const char* kind : {"all_reduce", "all_gather", "reduce_scatter"}) m.collectives[kind] = t;
-  m.network_latency_s = s.network_latency_s;
-  m.network_bytes_per_s = s.network_bytes_per_s;
+  state_network(m, s.network_latency_s, s.network_bytes_per_s);
   return m;
+}
+
+// Of two hosts: each sends half of the data, once, or in an all-reduce twice.
+void state_network(MachineSpeeds& m, double latency_s, double bytes_per_s) {
+  m.network_hosts = 2;
+  m.transfer_own = 0;
+  m.network["all_reduce"] = line(2 * latency_s, 1 / bytes_per_s);
+  for (const char* kind : {"all_gather", "reduce_scatter"})
+    m.network[kind] = line(latency_s, 0.5 / bytes_per_s);
 }
 
 std::string speeds_folder() {
@@ -157,10 +176,11 @@ std::string to_json(const MachineSpeeds& s) {
                   {"threads_per_rank", s.key.threads},
                   {"origin", s.origin},
                   {"op_s", s.op_s},
-                  {"network_latency_s", s.network_latency_s},
-                  {"network_bytes_per_s", s.network_bytes_per_s},
+                  {"network_hosts", s.network_hosts},
+                  {"transfer_own", s.transfer_own},
                   {"kernels", tables_json(s.kernels)},
-                  {"collectives", tables_json(s.collectives)}};
+                  {"collectives", tables_json(s.collectives)},
+                  {"network", tables_json(s.network)}};
   return j.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

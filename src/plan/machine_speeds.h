@@ -24,12 +24,14 @@ struct MachineSpeeds {
   SpeedKey key;
   std::string origin;  // "measured 2026-11-25 10:30 UTC", "stated": for people
   // Kernels: seconds per unit of CallWork. The axes are the sizes of CallWork::at, and at last the reuse
-  // distance in bytes. Collectives between ranks of a host, by name: seconds per byte, by bytes; all of
-  // `ranks` ranks.
-  std::map<std::string, SpeedTable> kernels, collectives;
+  // distance in bytes. Collectives by name: seconds per byte, by bytes: between all `ranks` ranks of a host,
+  // and between one rank on each of network_hosts hosts (none: not known).
+  std::map<std::string, SpeedTable> kernels, collectives, network;
+  int network_hosts = 0;
+  // What a transfer between hosts costs a rank that computes meanwhile, as a share of the transfer's time:
+  // its core copies the messages and adds.
+  double transfer_own = 0;
   double op_s = 0;  // host time of an op: checks, strategy, memory, tape
-  // Between hosts; 0: not known.
-  double network_latency_s = 0, network_bytes_per_s = 0;
 
   // The table for a kind, or for the nearest one: words are dropped from its end until one begins with the
   // rest. Null: there is none.
@@ -44,6 +46,8 @@ struct StatedSpeeds {
   double network_latency_s = 2e-5, network_bytes_per_s = 1.25e9;
 };
 MachineSpeeds speeds_of(const StatedSpeeds& stated);
+// Sets the speeds of the network to stated ones.
+void state_network(MachineSpeeds& speeds, double latency_s, double bytes_per_s);
 
 // --- Files ---
 // The folder of this user's measurements: $XDG_CACHE_HOME/redco/machines, or ~/.cache/redco/machines.

@@ -89,6 +89,7 @@ struct Measurement {
   void rows(i64 R, i64 C);
   void optimizers(i64 n);
   void convolutions();
+  void transfers_behind_products(Group& across, MachineSpeeds& s);
   template <class... A>
   bool has(Kernel<A...> Kernels::*kernel) const {
     return c.has(kernel);
@@ -396,49 +397,85 @@ double seconds_of_op(Probes& p) {
   }) / 16;
 }
 
+// Ends early for a group whose transfers take long: those of more bytes take longer in proportion.
 std::map<std::string, SpeedTable> measure_collectives(Group& group, Probes& p) {
+  constexpr double kLong = 0.3;  // s
   std::map<std::string, SpeedTable> out;
   if (group.size() == 1) return out;
   const int n = group.size();
   for (const Collective kind : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather}) {
     SpeedTable t;
     t.axes.emplace_back();
+    double last = 0;
     for (const i64 bytes :
-         {i64{8}, i64{1} << 10, i64{16} << 10, i64{128} << 10, i64{1} << 20, i64{8} << 20}) {
+         {i64{8}, i64{1} << 10, i64{16} << 10, i64{128} << 10, i64{1} << 20, i64{8} << 20, i64{32} << 20}) {
+      if (last > kLong) break;
       const i64 elements = std::max<i64>(n, bytes / 4), share = elements / n;
       std::vector<float> x(static_cast<std::size_t>(share * n)), y(x);
       const std::vector<i64> counts(static_cast<std::size_t>(n), share);
       float* const mine = y.data() + share * group.rank();
-      const double s = p.seconds_of([&] {
-        if (kind == Collective::all_reduce) group.all_reduce(x.data(), share * n);
-        if (kind == Collective::reduce_scatter) group.reduce_scatter(x.data(), mine, counts);
-        if (kind == Collective::all_gather) group.all_gather(mine, y.data(), counts);
-      });
+      const double s = p.seconds_of(
+          [&] {
+            if (kind == Collective::all_reduce) group.all_reduce(x.data(), share * n);
+            if (kind == Collective::reduce_scatter) group.reduce_scatter(x.data(), mine, counts);
+            if (kind == Collective::all_gather) group.all_gather(mine, y.data(), counts);
+          },
+          group);
       t.axes[0].push_back(static_cast<double>(bytes));
       t.values.push_back(s / static_cast<double>(bytes));
+      last = s;
     }
     out[name_of(kind)] = std::move(t);
   }
   return out;
 }
 
-// The link between hosts, from all-reduces of one rank of each.
-void measure_network(Group& across, MachineSpeeds& s) {
-  constexpr i64 kBytes = i64{8} << 20;
-  std::vector<float> x(static_cast<std::size_t>(kBytes / 4));
-  const auto time_of = [&](i64 n) {
-    std::vector<double> times;
-    for (int i = 0; i < 5; ++i) {
-      across.barrier();
-      const double begin = seconds();
-      across.all_reduce(x.data(), n);
-      times.push_back(seconds() - begin);
-    }
-    return median(times);
+// The first messages of a connection are slow: TCP widens its windows step by step.
+void warm_up(Group& across) {
+  std::vector<float> data(static_cast<std::size_t>(1) << 20);
+  const double begin = seconds();
+  bool more = true;
+  while (more) {
+    across.all_reduce(data.data(), static_cast<i64>(data.size()));
+    more = across.agree(i64{seconds() - begin < 0.5}) != 0;
+  }
+}
+
+// All-reduces between hosts while products run.
+void Measurement::transfers_behind_products(Group& across, MachineSpeeds& s) {
+  constexpr i64 kBytes = i64{8} << 20, M = 256, N = 1024, K = 1024;
+  if (!has(&Kernels::linear)) return;
+  std::vector<float> data(static_cast<std::size_t>(kBytes / 4));
+  const View x = p.input({M, K}), y = p.output({M, N});
+  const Views w(1, p.input({N, K}));
+  const View room = p.workspace(table.linear_workspace(false, x, w, Views(1, y)), DType::f32);
+  const auto product = [&] { c.run(&Kernels::linear, false, x, w, Views(1, View()), Views(1, y), room); };
+  const double transfer = p.seconds_of([&] { across.all_reduce(data.data(), kBytes / 4); }, across);
+  const i64 n = across.agree(static_cast<i64>(std::ceil(3 * transfer / p.seconds_of(product, across))));
+  const auto products = [&] {
+    for (i64 i = 0; i < n; ++i) product();
+    c.queue().wait();
   };
-  const double h = across.size(), small = time_of(2), large = time_of(kBytes / 4);
-  s.network_latency_s = small / (2 * std::log2(std::max(2.0, h)));
-  s.network_bytes_per_s = 2 * (h - 1) / h * static_cast<double>(kBytes) / std::max(1e-9, large - small);
+  std::vector<double> alone, both;
+  const auto timed = [&](std::vector<double>& of, const auto& f) {
+    across.barrier();
+    const double begin = seconds();
+    f();
+    of.push_back(seconds() - begin);
+  };
+  for (int i = 0; i < 5; ++i) {
+    timed(alone, products);
+    timed(both, [&] {
+      Started all_reduce = across.start_all_reduce(data.data(), kBytes / 4);
+      products();
+      all_reduce.wait();
+    });
+  }
+  double own = std::max(0.0, median(both) - median(alone));
+  across.all_reduce<double>(&own, 1);
+  own /= across.size();
+  p.forget();
+  s.transfer_own = own / transfer;
 }
 
 std::string now_text() {
@@ -494,7 +531,12 @@ MachineSpeeds measure_speeds(Context& context, const SpeedKey& key, const Measur
       int least = world.size();
       for (const auto& [host, n] : ranks_of) least = std::min(least, n);
       if (least > 1) s.collectives = measure_collectives(*on_host, m.p);
-      if (place == 0) measure_network(*across, s);
+      if (place == 0) {
+        warm_up(*across);
+        s.network = measure_collectives(*across, m.p);
+        s.network_hosts = across->size();
+        m.transfers_behind_products(*across, s);
+      }
       world.barrier();
     }
   }

@@ -1,7 +1,6 @@
 #include "plan/probes.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include "base/error.h"
@@ -57,25 +56,23 @@ View Probes::ids(const Shape& shape, i64 n) {
 
 void Probes::kernel(const KernelCall& call) { seen_ = work_of(call); }
 
-double Probes::seconds_of(const Call& f) {
-  Group& world = context_.world();
+double Probes::seconds_of(const Call& f, Group& group) {
   double begin = seconds();
   f();
   context_.queue().wait();
   const double once = std::max(1e-9, seconds() - begin);
   // Calls in a batch: the same on all ranks.
-  const i64 calls = world.agree(std::clamp<i64>(static_cast<i64>(options_.seconds_each / once), 1, 100000));
-  double shortest = std::numeric_limits<double>::infinity();
+  const i64 calls = group.agree(std::clamp<i64>(static_cast<i64>(options_.seconds_each / once), 1, 100000));
+  std::vector<double> sums;  // of each batch, over the ranks
   for (int b = 0; b < options_.batches; ++b) {
-    world.barrier();
+    group.barrier();
     begin = seconds();
     for (i64 i = 0; i < calls; ++i) f();
     context_.queue().wait();
-    shortest = std::min(shortest, (seconds() - begin) / static_cast<double>(calls));
+    sums.push_back((seconds() - begin) / static_cast<double>(calls));
   }
-  double sum = shortest;
-  world.all_reduce<double>(&sum, 1);
-  return sum / world.size();
+  group.all_reduce<double>(sums.data(), std::ssize(sums));
+  return *std::ranges::min_element(sums) / group.size();
 }
 
 void Probes::measure(const Call& call, const std::vector<double>& distances, bool keep) {

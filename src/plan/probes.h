@@ -31,9 +31,11 @@ class Probes final : private CallVisitor {
   using Call = std::function<void()>;
   void measure(const Call& call, const std::vector<double>& distances, bool keep = false);
   void forget() { kept_.clear(); }
-  // Seconds of one call of f, which is collective if `world` has several ranks: the mean over the ranks of
-  // the shortest batch, because other programs only add time.
-  double seconds_of(const Call& f);
+  // Seconds of one call of f, which is collective over the group, or over all ranks: the mean over the ranks,
+  // in the batch in which that is the shortest, because other programs only add time. (The shortest batch of
+  // each rank would be one in which the others leave it more of the memory.)
+  double seconds_of(const Call& f) { return seconds_of(f, context_.world()); }
+  double seconds_of(const Call& f, Group& group);
 
   // The tables of what was measured. A kind that was not measured on a whole grid is a bug.
   std::map<std::string, SpeedTable> tables() const;

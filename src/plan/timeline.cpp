@@ -86,32 +86,48 @@ void Timeline::kernel(const KernelCall& call) {
 }
 
 // What a rank must do itself is added where the call is started: it is done between the pieces of kernels, in
-// the time of the rank. The network works on its own, on one transfer after the other.
+// the time of the rank. The network works on one transfer after the other.
 void Timeline::collective(Collective kind, i64 bytes, const GroupShape& group) {
   const void* const id = std::exchange(next_, nullptr);
   const CostModel::Transfer t = model_.collective(kind, bytes, group);
   now_ += t.busy;
   collectives_ += t.busy;
   if (t.network == 0) return;
-  const double arrives = network_free_ = std::max(now_, network_free_) + t.network;
-  overlapped_ += t.network;
-  if (id) {
-    arrives_[id] = arrives;
+  if (!id) {
+    network_waits(std::max(now_, network_free_));  // for transfers that were started before
+    network_free_ = now_ + t.network;
+    collectives_ += t.network;
+    now_ = network_free_;
     return;
   }
-  overlapped_ -= arrives - now_;
-  collectives_ += arrives - now_;
-  now_ = arrives;
+  const double own = t.network * model_.speeds().transfer_own;
+  now_ += own;
+  collectives_ += own;
+  network_free_ = std::max(now_, network_free_ + own) + t.network;
+  overlapped_ += t.network;
+  arrives_[id] = network_free_;
+}
+
+// Waits for what would be done at `until` if the rank computed meanwhile. Its own work for all of the
+// transfer is in now_; for what is left, that work is part of the wait.
+void Timeline::network_waits(double until) {
+  const double left = until - now_;
+  if (left <= 0) return;
+  const double own = left * std::min(1.0, model_.speeds().transfer_own);
+  // Those that come later come earlier by as much.
+  for (auto& [id, arrives] : arrives_) arrives -= own;
+  network_free_ -= own;
+  now_ += left - own;
+  collectives_ += left - own;
+  overlapped_ = std::max(0.0, overlapped_ - left);
 }
 
 void Timeline::waits(const void* id) {
   const auto it = arrives_.find(id);
   if (it == arrives_.end()) return;
-  const double waiting = std::max(0.0, it->second - now_);
+  const double arrives = it->second;
   arrives_.erase(it);
-  now_ += waiting;
-  collectives_ += waiting;
-  overlapped_ = std::max(0.0, overlapped_ - waiting);
+  network_waits(arrives);
 }
 
 PredictedTime Timeline::time(i64 ops) const {

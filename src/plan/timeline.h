@@ -49,6 +49,7 @@ class Timeline final : public CallVisitor {
 
  private:
   void collective(Collective kind, i64 bytes, const GroupShape& group);
+  void network_waits(double until);
   struct Kind {
     WorkClass type;
     i64 count = 0;

@@ -129,6 +129,21 @@ TEST(CostModel, CollectivesHaveLatencyAndBytes) {
   EXPECT_NEAR(m.collective(Collective::all_reduce, 100000000, hosts).network, 2 * 1e-4 + 4.0, 0.01);
 }
 
+// Measured times hold for the hosts that were measured, and are scaled to other numbers.
+TEST(CostModel, CollectivesBetweenHostsTakeTheMeasuredTime) {
+  MachineSpeeds s = stated();
+  s.network_hosts = 2;
+  s.network["all_reduce"] = {{{8, 1e6, 1e8}}, {1e-3 / 8, 9e-3 / 1e6, 0.4 / 1e8}};  // 1 ms, 9 ms, 0.4 s
+  const CostModel m(s);
+  GroupShape hosts{.ranks = 2, .hosts = 2, .per_host = 1};
+  EXPECT_NEAR(m.collective(Collective::all_reduce, 8, hosts).network, 1e-3, 1e-9);
+  EXPECT_NEAR(m.collective(Collective::all_reduce, 1000000, hosts).network, 9e-3, 1e-9);
+  EXPECT_NEAR(m.collective(Collective::all_reduce, 200000000, hosts).network, 0.8, 1e-9);
+  hosts.ranks = hosts.hosts = 4;
+  EXPECT_NEAR(m.collective(Collective::all_reduce, 8, hosts).network, 2e-3, 1e-9);
+  EXPECT_NEAR(m.collective(Collective::all_reduce, 1000000, hosts).network, 2e-3 + 8e-3 * 1.5, 1e-9);
+}
+
 TEST(Speeds, AreStoredAndChecked) {
   MachineSpeeds s = stated();
   s.key = {.cpu = "A CPU (R) 3", .isa = "avx2", .blas = "Haswell", .ranks = 2, .threads = 3};
@@ -139,11 +154,15 @@ TEST(Speeds, AreStoredAndChecked) {
   EXPECT_EQ(to_json(back), text);
   EXPECT_THROW(speeds_from_json(text.substr(0, text.size() / 2), "file"), ContentsError);
   std::string other = text;
-  other.replace(other.find("\"format\": 1"), 11, "\"format\": 9");
+  other.replace(other.find("\"format\": 2"), 11, "\"format\": 1");
   EXPECT_THROW(speeds_from_json(other, "file"), ContentsError);
   other = text;
   other.replace(other.find("\"op_s\": 2e-06"), 13, "\"op_s\": -1");
   EXPECT_THROW(speeds_from_json(other, "file"), ContentsError);
+  // The time of a collective depends on its bytes alone.
+  s.network["all_reduce"].axes = {{1, 2}, {1}};
+  s.network["all_reduce"].values = {1, 1};
+  EXPECT_THROW(speeds_from_json(to_json(s), "file"), ContentsError);
 }
 
 // A plan with stated speeds: the time is that of the FLOPs, of the bytes and of the collectives.
@@ -189,6 +208,40 @@ TEST(Timeline, TransfersBetweenHostsOverlapComputation) {
   EXPECT_GT(two.time->overlapped + two.time->collectives, 2e-4);
   p.request.machines.slots = {2};
   EXPECT_EQ(p.on(2, 1).time->overlapped, 0);
+}
+
+// A rank that computes meanwhile does its own share of a transfer; one that waits does it in the wait.
+TEST(Timeline, ATransferBehindComputationTakesSomeOfIt) {
+  const auto time_of = [](double own, int kernels) {
+    MachineSpeeds s = stated();
+    s.network["all_reduce"] = {{{8, 1e6}}, {1e-6, 1e-6}};  // a second for a megabyte
+    s.transfer_own = own;
+    const CostModel model(std::move(s));
+    Machines machines;
+    machines.slots = {1, 1};
+    const auto context = Context::meta(Mesh(2, 1), 0);
+    Timeline t(model, machines, *context);
+    const int id = 0;
+    t.begin();
+    t.starts(&id);
+    context->world().all_reduce<float>(nullptr, 250000);
+    for (int i = 0; i < kernels; ++i) {  // 0.2 s each, of memory that none has touched
+      const Shape gigabyte = {250000000};
+      t.kernel(KernelCall::of("copy", view(i64{2000000000} * i, gigabyte),
+                              view(i64{2000000000} * i + 1000000000, gigabyte)));
+    }
+    t.waits(&id);
+    return t.time(0);
+  };
+  const double compute = time_of(0, 20).total;
+  ASSERT_GT(compute, 2);
+  EXPECT_NEAR(time_of(0.5, 20).total, compute + 0.5, 1e-9);
+  EXPECT_EQ(time_of(0, 20).collectives, 0);
+  EXPECT_NEAR(time_of(0, 20).overlapped, 1, 1e-9);
+  // Without computation it takes its second.
+  EXPECT_NEAR(time_of(0, 0).total, 1, 1e-9);
+  EXPECT_NEAR(time_of(0.5, 0).total, 1, 1e-9);
+  EXPECT_NEAR(time_of(1, 0).total, 1, 1e-9);
 }
 
 // Many micro-batches are extrapolated from two.

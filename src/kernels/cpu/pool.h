@@ -1,6 +1,6 @@
 // Loops over the OpenMP pool. The split of the work depends only on shapes; the thread that runs a piece
 // never changes the result. After each piece the thread of the rank polls (base/background.h), so kernels
-// loop with these functions alone.
+// loop with these functions alone. Long pieces poll themselves, too.
 #pragma once
 
 #include <omp.h>

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/background.h"
 #include "base/error.h"
 #include "kernels/cpu/bf16_tiles.h"
 #include "kernels/cpu/matrix.h"
@@ -193,6 +194,7 @@ void multiply_in(const Product& p, const Tile& t, const Tiles& tiles, float* roo
           out.ld = p.n;
         }
         Way::multiply(t.rows, strip.columns, b.deep, a, right, out);
+        background::poll();  // a tile takes some ms
       }
     }
   }
