@@ -6,18 +6,21 @@
 namespace redco::kernels {
 namespace {
 
-// Consecutive queries of one head.
+// Consecutive queries of one head. stored: the same in bf16, if `unit` multiplies them as they are.
 template <class T>
 struct Rows {
   const T* q;
   i64 q_ld;
+  Unit unit;
+  const bf16* stored;
+  i64 stored_ld;
   T* out;  // output: unnormalized sum of exp(s - m) v
   i64 out_ld;
   T *m, *l;  // [rows] output: maximum, sum
 };
 
 // Online softmax over the keys [keys.begin, keys.end), block by block. B, the type of keys
-// and values, is T or bf16; sums are in T. room: the block's scores, then D x kKeyBlock if B is not T.
+// and values, is T or bf16; sums are in T. room: the block's scores, then what room_of_block() says.
 template <class T, class B>
 void attend(const AttentionShape& s, const Rows<T>& r, ScoreBlock<T> block, const B* k, const B* v,
             Range keys, T* room) {
@@ -34,8 +37,17 @@ void attend(const AttentionShape& s, const Rows<T>& r, ScoreBlock<T> block, cons
   for (i64 k0 = keys.begin; k0 < keys.end; k0 += kKeyBlock) {
     block.k0 = k0;
     block.cols = std::min(kKeyBlock, keys.end - k0);
-    block_gemm<T, B>(false, true, rows, block.cols, s.D, 1, r.q, r.q_ld, k + k0 * s.k_stride, s.k_stride, 0,
-                     block.s, block.ld, widened);
+    const B* const keys_here = k + k0 * s.k_stride;
+    if constexpr (std::is_same_v<T, float> && std::is_same_v<B, bf16>) {
+      if (r.unit != Unit::f32) {
+        const PairProduct p{r.unit, block.cols, s.D};
+        p.pack(keys_here, s.k_stride, widened);
+        p.multiply(rows, r.stored, r.stored_ld, widened, block.s, block.ld, widened + p.size_of_b());
+      }
+    }
+    if (r.unit == Unit::f32)
+      block_gemm<T, B>(false, true, rows, block.cols, s.D, 1, r.q, r.q_ld, keys_here, s.k_stride, 0, block.s,
+                       block.ld, widened);
     if (s.D == 0) std::fill(block.s, block.s + rows * block.ld, T(0));
     REDCO_ISA_CALL(attend_block(block, r.m, r.l, correction));
     REDCO_ISA_CALL(scale_rows(r.out, r.out_ld, rows, s.D, correction));
@@ -134,10 +146,16 @@ void decode(const AttentionShape& s, const AttentionArgs& a, const T* q, const B
 namespace {
 
 i64 query_blocks(const AttentionShape& s) { return ceil_div(s.Tq, kQueryBlock); }
-// What a block of queries needs: for bf16 queries they and their result in T, then the room of attend().
+// What a block of queries needs: for bf16 queries they and their result in T; scores; keys and then values of
+// a block, widened or as pairs.
 i64 room_of_block(const AttentionShape& s, bool bf16_q, bool bf16_k) {
   const i64 rows = std::min(s.Tq, kQueryBlock);
-  return (bf16_q ? 2 * rows * s.D : 0) + (rows + (bf16_k ? s.D : 0)) * kKeyBlock;
+  i64 widened = bf16_k ? s.D * kKeyBlock : 0;
+  if (const Unit unit = unit_of_rows(s, bf16_q); unit != Unit::f32) {
+    const PairProduct p{unit, kKeyBlock, s.D};
+    widened = std::max(widened, p.size_of_b() + p.size_of_a(rows));
+  }
+  return (bf16_q ? 2 * rows * s.D : 0) + rows * kKeyBlock + widened;
 }
 i64 rooms_of(const AttentionShape& s) { return rooms_for(s.B * s.H * query_blocks(s)); }
 
@@ -170,12 +188,15 @@ void attention(const AttentionShape& s, const AttentionArgs& a, const X* q, cons
     T m[kQueryBlock], l[kQueryBlock];
     const X* const queries = q + (b * s.Tq + q0) * s.q_stride + h * s.D;
     X* const result = out + ((b * s.Tq + q0) * s.H + h) * s.D;
-    Rows<T> rows{nullptr, s.q_stride, nullptr, s.H * s.D, m, l};
+    Rows<T> rows{nullptr, s.q_stride, unit_of_rows(s, !kWide), nullptr, 0, nullptr, s.H * s.D, m, l};
     if constexpr (kWide) {
       rows.q = queries;
       rows.out = result;
     } else {
-      for (i64 i = 0; i < block.rows; ++i) widen(queries + i * s.q_stride, room + i * s.D, s.D);
+      rows.stored = queries;
+      rows.stored_ld = s.q_stride;
+      for (i64 i = 0; rows.unit == Unit::f32 && i < block.rows; ++i)
+        widen(queries + i * s.q_stride, room + i * s.D, s.D);
       rows.q = room;
       rows.out = room + block.rows * s.D;
       rows.q_ld = rows.out_ld = s.D;

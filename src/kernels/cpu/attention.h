@@ -12,6 +12,7 @@
 #include "kernels/cpu/isa/ranges.h"
 #include "kernels/cpu/nn.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/product_tiles.h"
 #include "kernels/isa.h"
 
 namespace redco::kernels {
@@ -71,6 +72,13 @@ inline void store(const float* x, bf16* y, i64 n) {
 }
 inline void widen(const bf16* x, double* y, i64 n) {
   for (i64 i = 0; i < n; ++i) y[i] = std::bit_cast<float>(static_cast<u32>(x[i].bits) << 16);
+}
+
+// What multiplies the stored rows of two operands in bf16, whose products are exact; f32: they are widened.
+// That was not measured with AMX, so it is off there.
+inline Unit unit_of_rows(const AttentionShape& s, bool bf16) {
+  const bool pairs = s.D > 0 && s.D <= kDeepestPairs && unit_of(bf16) == Unit::dot;
+  return pairs ? Unit::dot : Unit::f32;
 }
 
 // c[m,n] = alpha op(a) op(b) + beta c on the calling thread, for the small products of a block. B is T or

@@ -16,7 +16,14 @@ struct Head {
   T *dq, *dk, *dv;
   i64 q_ld, k_ld, v_ld, o_ld, dkv_ld;  // row strides of q; k; v; out, g and dq; dk and dv
   T* ds_sum;
+  Unit unit;  // not f32: multiplies what follows, and v is not used
+  const bf16 *stored_q, *stored_g;
+  i64 stored_q_ld, stored_o_ld;
+  const T *pairs_k, *pairs_v;  // packed block by block
+  T* pairs_left;
 };
+
+PairProduct pairs_of(const AttentionShape& s, Unit unit, i64 keys = kKeyBlock) { return {unit, keys, s.D}; }
 
 // P and dS of a block.
 i64 scores_of_block(const AttentionShape& s) { return 2 * std::min(s.Tq, kQueryBlock) * kKeyBlock; }
@@ -41,9 +48,21 @@ void head_backward(const AttentionShape& s, const AttentionArgs& a, ScoreBlock<T
       const i64 cols = std::min(kKeyBlock, keys.end - k0);
       block.k0 = k0;
       block.cols = cols;
-      const T *k = x.k + k0 * x.k_ld, *v = x.v + k0 * x.v_ld;
-      block_gemm<T>(false, true, rows, cols, s.D, 1, q, x.q_ld, k, x.k_ld, 0, block.s, block.ld);
-      block_gemm<T>(false, true, rows, cols, s.D, 1, g, x.o_ld, v, x.v_ld, 0, ds, block.ld);
+      const T* const k = x.k + k0 * x.k_ld;
+      if constexpr (std::is_same_v<T, float>) {
+        if (x.unit != Unit::f32) {
+          const PairProduct p = pairs_of(s, x.unit, cols);
+          const i64 packed = k0 / kKeyBlock * pairs_of(s, x.unit).size_of_b();
+          p.multiply(rows, x.stored_q + q0 * x.stored_q_ld, x.stored_q_ld, x.pairs_k + packed, block.s,
+                     block.ld, x.pairs_left);
+          p.multiply(rows, x.stored_g + q0 * x.stored_o_ld, x.stored_o_ld, x.pairs_v + packed, ds, block.ld,
+                     x.pairs_left);
+        }
+      }
+      if (x.unit == Unit::f32) {
+        block_gemm<T>(false, true, rows, cols, s.D, 1, q, x.q_ld, k, x.k_ld, 0, block.s, block.ld);
+        block_gemm<T>(false, true, rows, cols, s.D, 1, g, x.o_ld, x.v + k0 * x.v_ld, x.v_ld, 0, ds, block.ld);
+      }
       if (s.D == 0) std::fill_n(scores, scores_of_block(s), T(0));
       REDCO_ISA_CALL(attend_block_backward(block, x.lse + q0, delta, ds));
       block_gemm<T>(true, false, cols, s.D, rows, 1, block.s, block.ld, g, x.o_ld, 1, x.dv + k0 * x.dkv_ld,
@@ -60,9 +79,15 @@ void head_backward(const AttentionShape& s, const AttentionArgs& a, ScoreBlock<T
 }
 
 // What a head needs: the scores of a block, then the elements of a bf16 head in fp32: q, out, g, dq, k, v,
-// dk, dv.
+// dk, dv; and k and v as pairs.
+i64 room_of_pairs(const AttentionShape& s, Unit unit) {
+  if (unit == Unit::f32) return 0;
+  const PairProduct p = pairs_of(s, unit);
+  return 2 * ceil_div(s.Tk, kKeyBlock) * p.size_of_b() + p.size_of_a(kQueryBlock);
+}
 i64 room_of_head(const AttentionShape& s, bool bf16) {
-  return scores_of_block(s) + (bf16 ? 4 * (s.Tq + s.Tk) * s.D : 0);
+  const i64 wide = bf16 ? 4 * (s.Tq + s.Tk) * s.D : 0;
+  return scores_of_block(s) + wide + room_of_pairs(s, unit_of_rows(s, bf16));
 }
 
 i64 rooms_of(const AttentionShape& s) { return rooms_for(s.B * s.H); }
@@ -105,7 +130,7 @@ void attention_backward(const AttentionShape& s, const AttentionArgs& a, const X
     x.lse = lse + (b * s.H + h) * s.Tq;
     if constexpr (kWide) {
       x = {hq,       hk,         hv,         out + at,   g + at, x.lse,  dq + at, dk + dkv,
-           dv + dkv, s.q_stride, s.k_stride, s.v_stride, o_ld,   dkv_ld, nullptr};
+           dv + dkv, s.q_stride, s.k_stride, s.v_stride, o_ld,   dkv_ld, nullptr, Unit::f32};
     } else {
       const i64 queries = s.Tq * s.D, keys = s.Tk * s.D;
       T *const wq = room + scores_of_block(s), *const wo = wq + queries, *const wg = wo + queries,
@@ -116,13 +141,30 @@ void attention_backward(const AttentionShape& s, const AttentionArgs& a, const X
         widen(out + at + i * o_ld, wo + i * s.D, s.D);
         widen(g + at + i * o_ld, wg + i * s.D, s.D);
       }
+      const Unit unit = unit_of_rows(s, true);
       for (i64 i = 0; i < s.Tk; ++i) {
         widen(hk + i * s.k_stride, wk + i * s.D, s.D);
-        widen(hv + i * s.v_stride, wv + i * s.D, s.D);
+        if (unit == Unit::f32) widen(hv + i * s.v_stride, wv + i * s.D, s.D);
       }
       std::fill_n(wdq, queries, T(0));
       std::fill_n(wdk, 2 * keys, T(0));
-      x = {wq, wk, wv, wo, wg, x.lse, wdq, wdk, wdv, s.D, s.D, s.D, s.D, s.D, nullptr};
+      x = {wq, wk, wv, wo, wg, x.lse, wdq, wdk, wdv, s.D, s.D, s.D, s.D, s.D, nullptr, unit};
+      if (unit != Unit::f32) {
+        const i64 size = pairs_of(s, unit).size_of_b(), blocks = ceil_div(s.Tk, kKeyBlock);
+        T *const pairs_k = wdv + keys, *const pairs_v = pairs_k + blocks * size;
+        for (i64 i = 0; i < blocks; ++i) {
+          const PairProduct p = pairs_of(s, unit, std::min(kKeyBlock, s.Tk - i * kKeyBlock));
+          p.pack(hk + i * kKeyBlock * s.k_stride, s.k_stride, pairs_k + i * size);
+          p.pack(hv + i * kKeyBlock * s.v_stride, s.v_stride, pairs_v + i * size);
+        }
+        x.stored_q = hq;
+        x.stored_q_ld = s.q_stride;
+        x.stored_g = g + at;
+        x.stored_o_ld = o_ld;
+        x.pairs_k = pairs_k;
+        x.pairs_v = pairs_v;
+        x.pairs_left = pairs_v + blocks * size;
+      }
     }
     if (shared > 1) {
       x.dk = workspace + (b * s.H + h) * s.Tk * s.D;

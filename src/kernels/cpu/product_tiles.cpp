@@ -110,13 +110,8 @@ struct InPairs {
   }
   static Left<E> left(const Matrix& a, const Tile& t, const Block& b, const Tiles&, float*, E* to) {
     const Part part = left_part(a, t, b);
-    if (a.type == DType::bf16) {
-      const bf16* const x = elements<bf16>(a, part.row, part.column);
-      const bool whole = a.row % 4 == 0 && reinterpret_cast<std::uintptr_t>(x) % 4 == 0;
-      if (!a.trans && whole && Pairs::reads_stored(t.rows, b.deep))
-        return {reinterpret_cast<const u32*>(x), a.row / 4, 1};
-      return Pairs::pack_left(x, a.row / 2, a.trans, t.rows, b.deep, to);
-    }
+    if (a.type == DType::bf16)
+      return left_of(elements<bf16>(a, part.row, part.column), a.row / 2, a.trans, t.rows, b.deep, to);
     REDCO_CHECK(a.type == DType::f32, "a left operand of type {}", name_of(a.type));
     const float* const x = elements<float>(a, part.row, part.column);
     return Pairs::pack_left(x, a.row / 4, a.trans, t.rows, b.deep, to);
@@ -133,6 +128,12 @@ struct InPairs {
   }
   static void multiply(i64 m, i64 n, i64 k, const Left<E>& a, const E* b, const TileOutput& out) {
     Pairs::multiply(m, n, k, a, b, out);
+  }
+  // As it is stored, if possible.
+  static Left<E> left_of(const bf16* x, i64 ld, bool trans, i64 rows, i64 k, E* to) {
+    const bool whole = ld % 2 == 0 && reinterpret_cast<std::uintptr_t>(x) % 4 == 0;
+    if (!trans && whole && Pairs::reads_stored(rows, k)) return {reinterpret_cast<const u32*>(x), ld / 2, 1};
+    return Pairs::pack_left(x, ld, trans, rows, k, to);
   }
 };
 
@@ -338,6 +339,10 @@ Tiles tiles_in(const Product& p, Unit unit, i64 threads) {
 
 }  // namespace
 
+Unit unit_of(bool bf16) {
+  return !bf16 || isa() < Isa::avx512_bf16 ? Unit::f32 : isa() == Isa::amx ? Unit::amx : Unit::dot;
+}
+
 Tiles tiles_of(const Product& p, Unit unit, i64 threads) {
   return in_way(unit, [&]<class Way>(Way) { return tiles_in<Way>(p, unit, threads); });
 }
@@ -345,6 +350,32 @@ Tiles tiles_of(const Product& p, Unit unit, i64 threads) {
 void multiply_tile(const Product& p, Unit unit, const Tile& t, const Tiles& tiles, float* room) {
   in_way(unit, [&]<class Way>(Way) {
     tiles.transposed ? multiply_transposed<Way>(p, t, tiles, room) : multiply_in<Way>(p, t, tiles, room);
+  });
+}
+
+namespace {
+template <class F>
+decltype(auto) in_pairs(Unit unit, const F& f) {
+  static_assert(kDeepestPairs <= AmxTiles::kDeepest && kDeepestPairs <= DotTiles::kDeepest);
+  return unit == Unit::amx ? f(AmxTiles{}) : f(DotTiles{});
+}
+}  // namespace
+
+i64 PairProduct::size_of_b() const {
+  return in_pairs(unit, [&]<class Pairs>(Pairs) { return Pairs::right_size(n, k); });
+}
+i64 PairProduct::size_of_a(i64 m) const {
+  return in_pairs(unit, [&]<class Pairs>(Pairs) { return Pairs::left_size(m, k); });
+}
+void PairProduct::pack(const bf16* b, i64 ld, float* to) const {
+  in_pairs(unit,
+           [&]<class Pairs>(Pairs) { Pairs::pack_right(b, ld, true, n, k, reinterpret_cast<u32*>(to)); });
+}
+void PairProduct::multiply(i64 m, const bf16* a, i64 lda, const float* b, float* y, i64 ldy,
+                           float* room) const {
+  in_pairs(unit, [&]<class Pairs>(Pairs) {
+    const Left<u32> left = InPairs<Pairs>::left_of(a, lda, false, m, k, reinterpret_cast<u32*>(room));
+    Pairs::multiply(m, n, k, left, reinterpret_cast<const u32*>(b), {.y = y, .ld = ldy});
   });
 }
 

@@ -49,10 +49,24 @@ constexpr i64 kTransposedRows = kTileUnit, kTransposedFullRows = 2 * kTileUnit;
 
 // What multiplies: fp32, or pairs of bf16 by AVX512-BF16 or by AMX (bf16_tiles.h).
 enum class Unit : std::uint8_t { f32, dot, amx };
+Unit unit_of(bool bf16);
 
 // Tiles that keep `threads` threads busy for about the same time. Each element of y is summed in the same
 // order for any tiles: over blocks of k that depend on k and the unit.
 Tiles tiles_of(const Product& p, Unit unit, i64 threads);
 void multiply_tile(const Product& p, Unit unit, const Tile& t, const Tiles& tiles, float* room);
+
+// y[m, n] = a[m, k] b[n, k]^T of bf16 with sums in fp32, on the calling thread: for blocks of attention. ld
+// are row strides. b is packed before, into size_of_b() floats; room: size_of_a() floats. REQUIRES: unit is
+// not f32, k <= kDeepestPairs.
+constexpr i64 kDeepestPairs = 1024;
+struct PairProduct {
+  Unit unit;
+  i64 n, k;
+  i64 size_of_b() const;
+  i64 size_of_a(i64 m) const;
+  void pack(const bf16* b, i64 ld, float* to) const;
+  void multiply(i64 m, const bf16* a, i64 lda, const float* b, float* y, i64 ldy, float* room) const;
+};
 
 }  // namespace redco::kernels

@@ -61,10 +61,6 @@ void few_rows(i64 row, i64 m, i64 n, const Term& t, float* room, i64 first, floa
   });
 }
 
-Unit unit_of(bool bf16) {
-  return !bf16 || isa() < Isa::avx512_bf16 ? Unit::f32 : isa() == Isa::amx ? Unit::amx : Unit::dot;
-}
-
 // Tiles of a matrix that is stored in another type widen and pack all of it, which takes longer than the
 // products of so many rows. They are done kFewRows at a time, while a part of the matrix is in the cache.
 i64 most_few_rows(DType b, Unit unit) {
