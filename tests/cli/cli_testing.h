@@ -58,6 +58,8 @@ class Cli : public testing::Test {
       dup2(open("stdin", O_RDONLY), 0);
       dup2(open("stdout", O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
       dup2(open("stderr", O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
+      // What `redco env --measure` has stored for the user changes plans.
+      setenv("XDG_CACHE_HOME", (dir_ / "user-cache").c_str(), 1);
       for (const auto& [name, value] : env) setenv(name.c_str(), value.c_str(), 1);
       for (const char* name : {"OMP_NUM_THREADS", "REDCO_LOG"})
         if (!env.count(name)) unsetenv(name);
