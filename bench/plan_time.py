@@ -47,15 +47,21 @@ TRAIN = [  # rows, tokens, further settings
 ]
 
 
+def maker(mesh, layout, parallel):
+    """A function that makes settings of this mesh."""
+    def make(model, what, words, predict=False):
+        job = f"{parallel}pipeline=lm model.tokenizer=bytes {(MODELS | LARGE)[model]} {words}"
+        return f"{model}, {mesh}, {what}", layout, predict, job.split()
+
+    return make
+
+
 def settings():
     """Yields (name, layout, predict, words)."""
     for mesh, (ranks, shards, threads) in MESHES.items():
         layout = f"{ranks}x{threads}"
-        base = (f"parallel.n_ranks={ranks} parallel.n_model_shards={shards} parallel.threads_per_rank={threads} "
-                "pipeline=lm model.tokenizer=bytes ")
-
-        def make(model, what, words, predict=False):
-            return f"{model}, {mesh}, {what}", layout, predict, (base + MODELS[model] + " " + words).split()
+        base = f"parallel.n_ranks={ranks} parallel.n_model_shards={shards} parallel.threads_per_rank={threads} "
+        make = maker(mesh, layout, base)
 
         for model in MODELS:
             for shape, words in TRAIN:
@@ -77,10 +83,8 @@ def settings_of_hosts(hosts):
     """The same for one rank of one thread on each of two hosts."""
     for mesh, shards in {"dp 2": 1, "mp 2": 2}.items():
         base = (f"parallel.hosts=[{','.join(host + ':1' for host in hosts)}] parallel.n_model_shards={shards} "
-                "parallel.threads_per_rank=1 pipeline=lm model.tokenizer=bytes ")
-
-        def make(model, what, words, predict=False):
-            return f"{model}, {mesh} hosts, {what}", "1x1", predict, (base + (MODELS | LARGE)[model] + " " + words).split()
+                "parallel.threads_per_rank=1 ")
+        make = maker(f"{mesh} hosts", "1x1", base)
 
         for model in ("gpt2-small", "gpt2-wide", "llama-small", "llama-512"):
             yield make(model, "B4 T128 fp32", TRAIN[0][1])
@@ -112,20 +116,27 @@ def cpu_seconds():
     return (sum(words) - words[3] - words[4]) / os.sysconf("SC_CLK_TCK"), mine.ru_utime + mine.ru_stime
 
 
+def with_others(action):
+    """What action() returns, and the share of the cores that other programs used meanwhile."""
+    all_before, mine_before = cpu_seconds()
+    begin = time.monotonic()
+    result = action()
+    elapsed = time.monotonic() - begin
+    all_after, mine_after = cpu_seconds()
+    return result, (all_after - all_before - (mine_after - mine_before)) / elapsed / os.cpu_count()
+
+
 def inner(before, command):
     """Runs a command; prints its output and the share of the cores that other programs used meanwhile, or in the half
     second before."""
-    all_before, mine_before = cpu_seconds()
-    begin = time.monotonic()
+    def run_command():
+        return subprocess.run(command, capture_output=True, text=True)
+
     if before:
-        time.sleep(0.5)
+        _, others = with_others(lambda: time.sleep(0.5))
+        done = run_command()
     else:
-        done = subprocess.run(command, capture_output=True, text=True)
-    elapsed = time.monotonic() - begin
-    all_after, mine_after = cpu_seconds()
-    if before:
-        done = subprocess.run(command, capture_output=True, text=True)
-    others = (all_after - all_before - (mine_after - mine_before)) / elapsed / os.cpu_count()
+        done, others = with_others(run_command)
     sys.stderr.write(done.stderr)
     json.dump({"out": done.stdout, "others": others}, sys.stdout)
     return done.returncode

@@ -1,5 +1,6 @@
 #include "plan/generation_time.h"
 
+#include "generate/agree.h"
 #include "generate/forward_pass.h"
 #include "generate/local_scores.h"
 #include "generate/logits.h"
@@ -16,13 +17,13 @@ i64 ops_of(const Ledger& ledger) {
   return n;
 }
 
-// What the ranks of a model copy tell each other to choose the most likely token of each row
-// (generate/token_chooser.h, generate/agree.h).
+// What the ranks of a model copy tell each other to choose the most likely token of each row.
 void exchange_choices(Group& mp, i64 rows) {
   const auto n = static_cast<std::size_t>(rows);
   static_cast<void>(gathered(mp, true, std::vector<ScoredToken>(n)));
-  std::vector<i32> decisions(2 + 3 * n);
-  mp.broadcast_bytes(decisions.data(), static_cast<i64>(decisions.size() * sizeof(i32)));
+  AnswerBatch batch;
+  std::vector<Decision> decisions(n);
+  agree_on_decisions(mp, batch, decisions, true);
 }
 
 GenerationTime time_on(const GenerationRequest& r, int rank) {

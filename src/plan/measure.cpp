@@ -441,16 +441,18 @@ void warm_up(Group& across) {
   }
 }
 
-// All-reduces between hosts while products run.
+// All-reduces between hosts while products run. REQUIRES: s.network.
 void Measurement::transfers_behind_products(Group& across, MachineSpeeds& s) {
-  constexpr i64 kBytes = i64{8} << 20, M = 256, N = 1024, K = 1024;
+  constexpr i64 M = 256, N = 1024, K = 1024;
   if (!has(&Kernels::linear)) return;
-  std::vector<float> data(static_cast<std::size_t>(kBytes / 4));
+  const SpeedTable& speed = s.network.at(name_of(Collective::all_reduce));
+  const double bytes = std::min(8.0 * (1 << 20), speed.axes[0].back()),
+               transfer = bytes * speed(std::array{bytes});
+  std::vector<float> data(static_cast<std::size_t>(bytes) / sizeof(float));
   const View x = p.input({M, K}), y = p.output({M, N});
   const Views w(1, p.input({N, K}));
   const View room = p.workspace(table.linear_workspace(false, x, w, Views(1, y)), DType::f32);
   const auto product = [&] { c.run(&Kernels::linear, false, x, w, Views(1, View()), Views(1, y), room); };
-  const double transfer = p.seconds_of([&] { across.all_reduce(data.data(), kBytes / 4); }, across);
   const i64 n = across.agree(static_cast<i64>(std::ceil(3 * transfer / p.seconds_of(product, across))));
   const auto products = [&] {
     for (i64 i = 0; i < n; ++i) product();
@@ -466,7 +468,7 @@ void Measurement::transfers_behind_products(Group& across, MachineSpeeds& s) {
   for (int i = 0; i < 5; ++i) {
     timed(alone, products);
     timed(both, [&] {
-      Started all_reduce = across.start_all_reduce(data.data(), kBytes / 4);
+      Started all_reduce = across.start_all_reduce(data.data(), std::ssize(data));
       products();
       all_reduce.wait();
     });

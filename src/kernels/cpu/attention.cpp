@@ -6,14 +6,13 @@
 namespace redco::kernels {
 namespace {
 
-// Consecutive queries of one head. stored: the same in bf16, if `unit` multiplies them as they are.
+// Consecutive queries of one head. stored: the same in bf16, s.q_stride apart, if they are multiplied as they
+// are; q is not used then.
 template <class T>
 struct Rows {
+  const bf16* stored;
   const T* q;
   i64 q_ld;
-  Unit unit;
-  const bf16* stored;
-  i64 stored_ld;
   T* out;  // output: unnormalized sum of exp(s - m) v
   i64 out_ld;
   T *m, *l;  // [rows] output: maximum, sum
@@ -39,13 +38,13 @@ void attend(const AttentionShape& s, const Rows<T>& r, ScoreBlock<T> block, cons
     block.cols = std::min(kKeyBlock, keys.end - k0);
     const B* const keys_here = k + k0 * s.k_stride;
     if constexpr (std::is_same_v<T, float> && std::is_same_v<B, bf16>) {
-      if (r.unit != Unit::f32) {
-        const PairProduct p{r.unit, block.cols, s.D};
+      if (r.stored) {
+        const DotProduct p{block.cols, s.D};
         p.pack(keys_here, s.k_stride, widened);
-        p.multiply(rows, r.stored, r.stored_ld, widened, block.s, block.ld, widened + p.size_of_b());
+        p.multiply(rows, r.stored, s.q_stride, widened, block.s, block.ld, widened + p.size_of_b());
       }
     }
-    if (r.unit == Unit::f32)
+    if (!r.stored)
       block_gemm<T, B>(false, true, rows, block.cols, s.D, 1, r.q, r.q_ld, keys_here, s.k_stride, 0, block.s,
                        block.ld, widened);
     if (s.D == 0) std::fill(block.s, block.s + rows * block.ld, T(0));
@@ -147,12 +146,12 @@ namespace {
 
 i64 query_blocks(const AttentionShape& s) { return ceil_div(s.Tq, kQueryBlock); }
 // What a block of queries needs: for bf16 queries they and their result in T; scores; keys and then values of
-// a block, widened or as pairs.
+// a block, widened or packed.
 i64 room_of_block(const AttentionShape& s, bool bf16_q, bool bf16_k) {
   const i64 rows = std::min(s.Tq, kQueryBlock);
   i64 widened = bf16_k ? s.D * kKeyBlock : 0;
-  if (const Unit unit = unit_of_rows(s, bf16_q); unit != Unit::f32) {
-    const PairProduct p{unit, kKeyBlock, s.D};
+  if (multiplies_stored(s, bf16_q)) {
+    const DotProduct p{kKeyBlock, s.D};
     widened = std::max(widened, p.size_of_b() + p.size_of_a(rows));
   }
   return (bf16_q ? 2 * rows * s.D : 0) + rows * kKeyBlock + widened;
@@ -188,14 +187,13 @@ void attention(const AttentionShape& s, const AttentionArgs& a, const X* q, cons
     T m[kQueryBlock], l[kQueryBlock];
     const X* const queries = q + (b * s.Tq + q0) * s.q_stride + h * s.D;
     X* const result = out + ((b * s.Tq + q0) * s.H + h) * s.D;
-    Rows<T> rows{nullptr, s.q_stride, unit_of_rows(s, !kWide), nullptr, 0, nullptr, s.H * s.D, m, l};
+    Rows<T> rows{nullptr, nullptr, s.q_stride, nullptr, s.H * s.D, m, l};
     if constexpr (kWide) {
       rows.q = queries;
       rows.out = result;
     } else {
-      rows.stored = queries;
-      rows.stored_ld = s.q_stride;
-      for (i64 i = 0; rows.unit == Unit::f32 && i < block.rows; ++i)
+      if (multiplies_stored(s, true)) rows.stored = queries;
+      for (i64 i = 0; !rows.stored && i < block.rows; ++i)
         widen(queries + i * s.q_stride, room + i * s.D, s.D);
       rows.q = room;
       rows.out = room + block.rows * s.D;

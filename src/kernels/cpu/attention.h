@@ -74,11 +74,10 @@ inline void widen(const bf16* x, double* y, i64 n) {
   for (i64 i = 0; i < n; ++i) y[i] = std::bit_cast<float>(static_cast<u32>(x[i].bits) << 16);
 }
 
-// What multiplies the stored rows of two operands in bf16, whose products are exact; f32: they are widened.
-// That was not measured with AMX, so it is off there.
-inline Unit unit_of_rows(const AttentionShape& s, bool bf16) {
-  const bool pairs = s.D > 0 && s.D <= kDeepestPairs && unit_of(bf16) == Unit::dot;
-  return pairs ? Unit::dot : Unit::f32;
+// Whether rows of two operands in bf16, whose products are exact, are multiplied as they are stored; if not,
+// they are widened. That was not measured with AMX, so it is off there.
+inline bool multiplies_stored(const AttentionShape& s, bool bf16) {
+  return s.D > 0 && s.D <= DotProduct::kDeepest && unit_of(bf16) == Unit::dot;
 }
 
 // c[m,n] = alpha op(a) op(b) + beta c on the calling thread, for the small products of a block. B is T or

@@ -9,21 +9,27 @@
 namespace redco::kernels {
 namespace {
 
-// One head. The caller sets dq, dk, dv to zero. ds_sum: null, or [Tq, Tk] to which dS is added.
+// Operands of scores and dP that are multiplied as they are stored: rows of q and g, and k and v, packed
+// block by block.
+struct Stored {
+  const bf16 *q, *g;
+  const float *k, *v;
+  float* room;
+};
+
+// One head. The caller sets dq, dk, dv to zero. ds_sum: null, or [Tq, Tk] to which dS is added. stored: or
+// null; with it, v is not used.
 template <class T>
 struct Head {
   const T *q, *k, *v, *out, *g, *lse;
   T *dq, *dk, *dv;
   i64 q_ld, k_ld, v_ld, o_ld, dkv_ld;  // row strides of q; k; v; out, g and dq; dk and dv
   T* ds_sum;
-  Unit unit;  // not f32: multiplies what follows, and v is not used
-  const bf16 *stored_q, *stored_g;
-  i64 stored_q_ld, stored_o_ld;
-  const T *pairs_k, *pairs_v;  // packed block by block
-  T* pairs_left;
+  const Stored* stored;
 };
 
-PairProduct pairs_of(const AttentionShape& s, Unit unit, i64 keys = kKeyBlock) { return {unit, keys, s.D}; }
+// Of a block of k or v.
+i64 size_of_packed(const AttentionShape& s) { return DotProduct{kKeyBlock, s.D}.size_of_b(); }
 
 // P and dS of a block.
 i64 scores_of_block(const AttentionShape& s) { return 2 * std::min(s.Tq, kQueryBlock) * kKeyBlock; }
@@ -50,16 +56,14 @@ void head_backward(const AttentionShape& s, const AttentionArgs& a, ScoreBlock<T
       block.cols = cols;
       const T* const k = x.k + k0 * x.k_ld;
       if constexpr (std::is_same_v<T, float>) {
-        if (x.unit != Unit::f32) {
-          const PairProduct p = pairs_of(s, x.unit, cols);
-          const i64 packed = k0 / kKeyBlock * pairs_of(s, x.unit).size_of_b();
-          p.multiply(rows, x.stored_q + q0 * x.stored_q_ld, x.stored_q_ld, x.pairs_k + packed, block.s,
-                     block.ld, x.pairs_left);
-          p.multiply(rows, x.stored_g + q0 * x.stored_o_ld, x.stored_o_ld, x.pairs_v + packed, ds, block.ld,
-                     x.pairs_left);
+        if (const Stored* const y = x.stored) {
+          const DotProduct p{cols, s.D};
+          const i64 o_ld = s.H * s.D, packed = k0 / kKeyBlock * size_of_packed(s);
+          p.multiply(rows, y->q + q0 * s.q_stride, s.q_stride, y->k + packed, block.s, block.ld, y->room);
+          p.multiply(rows, y->g + q0 * o_ld, o_ld, y->v + packed, ds, block.ld, y->room);
         }
       }
-      if (x.unit == Unit::f32) {
+      if (!x.stored) {
         block_gemm<T>(false, true, rows, cols, s.D, 1, q, x.q_ld, k, x.k_ld, 0, block.s, block.ld);
         block_gemm<T>(false, true, rows, cols, s.D, 1, g, x.o_ld, x.v + k0 * x.v_ld, x.v_ld, 0, ds, block.ld);
       }
@@ -79,15 +83,13 @@ void head_backward(const AttentionShape& s, const AttentionArgs& a, ScoreBlock<T
 }
 
 // What a head needs: the scores of a block, then the elements of a bf16 head in fp32: q, out, g, dq, k, v,
-// dk, dv; and k and v as pairs.
-i64 room_of_pairs(const AttentionShape& s, Unit unit) {
-  if (unit == Unit::f32) return 0;
-  const PairProduct p = pairs_of(s, unit);
-  return 2 * ceil_div(s.Tk, kKeyBlock) * p.size_of_b() + p.size_of_a(kQueryBlock);
-}
+// dk, dv; and k and v packed, if they are multiplied as they are stored.
 i64 room_of_head(const AttentionShape& s, bool bf16) {
-  const i64 wide = bf16 ? 4 * (s.Tq + s.Tk) * s.D : 0;
-  return scores_of_block(s) + wide + room_of_pairs(s, unit_of_rows(s, bf16));
+  i64 room = scores_of_block(s) + (bf16 ? 4 * (s.Tq + s.Tk) * s.D : 0);
+  if (multiplies_stored(s, bf16))
+    room +=
+        2 * ceil_div(s.Tk, kKeyBlock) * size_of_packed(s) + DotProduct{kKeyBlock, s.D}.size_of_a(kQueryBlock);
+  return room;
 }
 
 i64 rooms_of(const AttentionShape& s) { return rooms_for(s.B * s.H); }
@@ -127,10 +129,11 @@ void attention_backward(const AttentionShape& s, const AttentionArgs& a, const X
                    *const hv = v + b * s.v_batch_stride + hkv * s.D;
     const i64 dkv_ld = s.Hkv * s.D, dkv = (b * s.Tk * s.Hkv + hkv) * s.D;
     Head<T> x{};
+    Stored stored;
     x.lse = lse + (b * s.H + h) * s.Tq;
     if constexpr (kWide) {
       x = {hq,       hk,         hv,         out + at,   g + at, x.lse,  dq + at, dk + dkv,
-           dv + dkv, s.q_stride, s.k_stride, s.v_stride, o_ld,   dkv_ld, nullptr, Unit::f32};
+           dv + dkv, s.q_stride, s.k_stride, s.v_stride, o_ld,   dkv_ld, nullptr, nullptr};
     } else {
       const i64 queries = s.Tq * s.D, keys = s.Tk * s.D;
       T *const wq = room + scores_of_block(s), *const wo = wq + queries, *const wg = wo + queries,
@@ -141,29 +144,25 @@ void attention_backward(const AttentionShape& s, const AttentionArgs& a, const X
         widen(out + at + i * o_ld, wo + i * s.D, s.D);
         widen(g + at + i * o_ld, wg + i * s.D, s.D);
       }
-      const Unit unit = unit_of_rows(s, true);
+      const bool as_stored = multiplies_stored(s, true);
       for (i64 i = 0; i < s.Tk; ++i) {
         widen(hk + i * s.k_stride, wk + i * s.D, s.D);
-        if (unit == Unit::f32) widen(hv + i * s.v_stride, wv + i * s.D, s.D);
+        if (!as_stored) widen(hv + i * s.v_stride, wv + i * s.D, s.D);
       }
       std::fill_n(wdq, queries, T(0));
       std::fill_n(wdk, 2 * keys, T(0));
-      x = {wq, wk, wv, wo, wg, x.lse, wdq, wdk, wdv, s.D, s.D, s.D, s.D, s.D, nullptr, unit};
-      if (unit != Unit::f32) {
-        const i64 size = pairs_of(s, unit).size_of_b(), blocks = ceil_div(s.Tk, kKeyBlock);
-        T *const pairs_k = wdv + keys, *const pairs_v = pairs_k + blocks * size;
+      x = {wq, wk, wv, wo, wg, x.lse, wdq, wdk, wdv, s.D, s.D, s.D, s.D, s.D, nullptr, nullptr};
+      if (as_stored) {
+        const i64 blocks = ceil_div(s.Tk, kKeyBlock), size = size_of_packed(s);
+        T *const pk = wdv + keys, *const pv = pk + blocks * size;
         for (i64 i = 0; i < blocks; ++i) {
-          const PairProduct p = pairs_of(s, unit, std::min(kKeyBlock, s.Tk - i * kKeyBlock));
-          p.pack(hk + i * kKeyBlock * s.k_stride, s.k_stride, pairs_k + i * size);
-          p.pack(hv + i * kKeyBlock * s.v_stride, s.v_stride, pairs_v + i * size);
+          const i64 first = i * kKeyBlock;
+          const DotProduct p{std::min(kKeyBlock, s.Tk - first), s.D};
+          p.pack(hk + first * s.k_stride, s.k_stride, pk + i * size);
+          p.pack(hv + first * s.v_stride, s.v_stride, pv + i * size);
         }
-        x.stored_q = hq;
-        x.stored_q_ld = s.q_stride;
-        x.stored_g = g + at;
-        x.stored_o_ld = o_ld;
-        x.pairs_k = pairs_k;
-        x.pairs_v = pairs_v;
-        x.pairs_left = pairs_v + blocks * size;
+        stored = {hq, g + at, pk, pv, pv + blocks * size};
+        x.stored = &stored;
       }
     }
     if (shared > 1) {

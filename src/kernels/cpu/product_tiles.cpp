@@ -353,30 +353,16 @@ void multiply_tile(const Product& p, Unit unit, const Tile& t, const Tiles& tile
   });
 }
 
-namespace {
-template <class F>
-decltype(auto) in_pairs(Unit unit, const F& f) {
-  static_assert(kDeepestPairs <= AmxTiles::kDeepest && kDeepestPairs <= DotTiles::kDeepest);
-  return unit == Unit::amx ? f(AmxTiles{}) : f(DotTiles{});
+static_assert(DotProduct::kDeepest <= DotTiles::kDeepest);
+i64 DotProduct::size_of_b() const { return DotTiles::right_size(n, k); }
+i64 DotProduct::size_of_a(i64 m) const { return DotTiles::left_size(m, k); }
+void DotProduct::pack(const bf16* b, i64 ld, float* to) const {
+  DotTiles::pack_right(b, ld, true, n, k, reinterpret_cast<u32*>(to));
 }
-}  // namespace
-
-i64 PairProduct::size_of_b() const {
-  return in_pairs(unit, [&]<class Pairs>(Pairs) { return Pairs::right_size(n, k); });
-}
-i64 PairProduct::size_of_a(i64 m) const {
-  return in_pairs(unit, [&]<class Pairs>(Pairs) { return Pairs::left_size(m, k); });
-}
-void PairProduct::pack(const bf16* b, i64 ld, float* to) const {
-  in_pairs(unit,
-           [&]<class Pairs>(Pairs) { Pairs::pack_right(b, ld, true, n, k, reinterpret_cast<u32*>(to)); });
-}
-void PairProduct::multiply(i64 m, const bf16* a, i64 lda, const float* b, float* y, i64 ldy,
-                           float* room) const {
-  in_pairs(unit, [&]<class Pairs>(Pairs) {
-    const Left<u32> left = InPairs<Pairs>::left_of(a, lda, false, m, k, reinterpret_cast<u32*>(room));
-    Pairs::multiply(m, n, k, left, reinterpret_cast<const u32*>(b), {.y = y, .ld = ldy});
-  });
+void DotProduct::multiply(i64 m, const bf16* a, i64 lda, const float* b, float* y, i64 ldy,
+                          float* room) const {
+  const auto left = InPairs<DotTiles>::left_of(a, lda, false, m, k, reinterpret_cast<u32*>(room));
+  DotTiles::multiply(m, n, k, left, reinterpret_cast<const u32*>(b), {.y = y, .ld = ldy});
 }
 
 }  // namespace redco::kernels

@@ -57,11 +57,10 @@ Tiles tiles_of(const Product& p, Unit unit, i64 threads);
 void multiply_tile(const Product& p, Unit unit, const Tile& t, const Tiles& tiles, float* room);
 
 // y[m, n] = a[m, k] b[n, k]^T of bf16 with sums in fp32, on the calling thread: for blocks of attention. ld
-// are row strides. b is packed before, into size_of_b() floats; room: size_of_a() floats. REQUIRES: unit is
-// not f32, k <= kDeepestPairs.
-constexpr i64 kDeepestPairs = 1024;
-struct PairProduct {
-  Unit unit;
+// are row strides. b is packed before, into size_of_b() floats; room: size_of_a() floats. REQUIRES:
+// Unit::dot, k <= kDeepest.
+struct DotProduct {
+  static constexpr i64 kDeepest = 1024;
   i64 n, k;
   i64 size_of_b() const;
   i64 size_of_a(i64 m) const;
