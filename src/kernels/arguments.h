@@ -34,6 +34,10 @@ enum class Unary : std::uint8_t {
   silu,        // x sigmoid(x)
   softplus,    // log(1 + exp(x)), without overflow
 };
+// The activations x gate(x): fused, and composed of other ops for second derivatives.
+constexpr bool has_gate(Unary op) {
+  return op == Unary::gelu || op == Unary::gelu_tanh || op == Unary::gelu_quick || op == Unary::silu;
+}
 // Whether the derivative needs y = op(x), not x.
 constexpr bool saves_output(Unary op) {
   return op == Unary::exp || op == Unary::sqrt || op == Unary::rsqrt || op == Unary::reciprocal ||

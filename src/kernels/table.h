@@ -120,6 +120,10 @@ struct Kernels {
                                            const Views& dw) = nullptr;
   // unary_backward: x (or y, of an op that saves_output), g, dx = g op'(x).
   Kernel<kernels::Unary, View, View, View> unary_backward{"unary_backward", Takes::activations};
+  // gated: gate, up, y = op(gate) up, for an op that has_gate. backward: gate, up, g, dgate = g up op'(gate),
+  // dup = g op(gate).
+  Kernel<kernels::Unary, View, View, View> gated{"gated", Takes::activations};
+  Kernel<kernels::Unary, View, View, View, View, View> gated_backward{"gated_backward", Takes::activations};
   Kernel<View, View> softmax{"softmax"};  // over the last dim; a row of all -inf becomes zeros
   // layer_norm: x, w, b (absent: 1 and 0), eps, y, mean, rstd. backward: x, w, mean, rstd, g, dx, dw, db
   // (absent: not computed), workspace. rms_norm: x, w, eps, y, rstd (Zhang & Sennrich 2019). backward: x, w,

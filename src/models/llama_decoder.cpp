@@ -106,7 +106,7 @@ void LlamaDecoder::declare_mlp(SpecBuilder& b, const std::string& layer) {
 Tensor LlamaDecoder::mlp(const ParamTree& p, const std::string& layer, const Tensor& x,
                          const ApplyOptions& o) const {
   const Tensors inner = dense_layers(p, {layer + ".mlp.gate_proj", layer + ".mlp.up_proj"}, x, o);
-  return dense(p, layer + ".mlp.down_proj", activate(arch_.activation, inner[0]) * inner[1], o);
+  return dense(p, layer + ".mlp.down_proj", activate_gated(arch_.activation, inner[0], inner[1]), o);
 }
 
 Tensor LlamaDecoder::norm(const ParamTree& p, const std::string& prefix, const Tensor& x) const {

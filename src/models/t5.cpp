@@ -221,8 +221,7 @@ class T5 : public Model {
     const std::vector<LayerName> first =
         gated_ ? std::vector<LayerName>{mlp + "wi_0", mlp + "wi_1"} : std::vector<LayerName>{mlp + "wi"};
     const Tensors inner = dense_layers(p, first, m, o);
-    Tensor f = activate(activation_, inner[0]);
-    if (gated_) f = f * inner[1];
+    Tensor f = gated_ ? activate_gated(activation_, inner[0], inner[1]) : activate(activation_, inner[0]);
     f = dense(p, mlp + "wo", dropout(o, "mlp", dropout_, f), o);
     return x + dropout(o, "mlp_out", dropout_, residual(o, f));
   }

@@ -84,6 +84,11 @@ Tensor activate(const std::string& name, const Tensor& x) {
   return unary(it->second, x);
 }
 
+Tensor activate_gated(const std::string& name, const Tensor& gate, const Tensor& up) {
+  if (const auto op = unary_activation(name)) return gated(*op, gate, up);
+  return activate(name, gate) * up;
+}
+
 Tensor dropout(const ApplyOptions& o, const std::string& site, double rate, const Tensor& x) {
   if (!o.train || rate <= 0) return x;
   return dropout(x, rate, Context::current().key(site));

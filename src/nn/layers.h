@@ -59,6 +59,8 @@ Tensor rms_norm(const ParamTree& p, const std::string& prefix, const Tensor& x, 
 // Activation by its Hugging Face name (ACT2FN): gelu, gelu_new, relu, silu, ... Throws UsageError for other
 // names.
 Tensor activate(const std::string& name, const Tensor& x);
+// activate(name, gate) * up
+Tensor activate_gated(const std::string& name, const Tensor& gate, const Tensor& up);
 bool is_activation(const std::string& name);
 std::vector<std::string> activation_names();
 // Dropout with the key (seed, step, current random scope, site); the identity unless o.train.

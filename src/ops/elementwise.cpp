@@ -289,9 +289,6 @@ Tensor composed(Unary op, const Tensor& input) {
 }
 
 bool has_backward() { return Context::current().has(&Kernels::unary_backward); }
-bool is_fused(Unary op) {
-  return op == Unary::gelu || op == Unary::gelu_tanh || op == Unary::gelu_quick || op == Unary::silu;
-}
 
 // dx from the input, or from the output if saves_output, composed of ops.
 Tensor derivative(Unary op, const Tensor& s, const Tensor& g) {
@@ -335,7 +332,7 @@ Tensor derivative(Unary op, const Tensor& s, const Tensor& g) {
 
 Tensor unary(Unary kind, const Tensor& x) {
   REDCO_CHECK(x.defined(), "[{}] of an undefined tensor", name_of(kind));
-  if (is_fused(kind) && Context::current().composed_only) return composed(kind, x);
+  if (kernels::has_gate(kind) && Context::current().composed_only) return composed(kind, x);
   OpCall op(name_of(kind), {x}, Accepts::activations());
   op.choose({x.numel()},
             [](OpCall::Strategies& s) {
@@ -355,7 +352,7 @@ Tensor unary(Unary kind, const Tensor& x) {
   } else {
     op.record({kernels::saves_output(kind) ? y : x}, [kind](const Vjp& v) -> Tensors {
       const Tensor s = v.saved(0);
-      if (is_fused(kind)) {
+      if (kernels::has_gate(kind)) {
         if (v.create_graph() || !has_backward())
           return composed_vjp(v, {s}, [kind](const Tensors& in) { return Tensors{composed(kind, in[0])}; });
         return {unary_backward(kind, s, v.g())};
@@ -365,6 +362,55 @@ Tensor unary(Unary kind, const Tensor& x) {
       return {derivative(kind, s, v.g())};
     });
   }
+  return y;
+}
+
+namespace {
+
+// {d gate, d up} in one pass; not differentiated again.
+Tensors gated_backward(Unary kind, const Tensor& gate, const Tensor& up, const Tensor& g) {
+  OpCall op("gated_backward", {gate, up, g}, Accepts::activations());
+  op.choose({gate.numel(), up.numel()}, [](OpCall::Strategies& s) {
+    const auto R = Placement::replicated(), P = Placement::partial();
+    s.all_replicated(2);
+    for (int i : {0, 1, 2})
+      if (const Placement p = s.in(i); p.is_sharded()) s.add({p, p, p}, {p, p});
+    if (s.in(2).is_partial()) s.add({R, R, P}, {P, P});
+  });
+  Tensors d = {op.output(gate.shape(), gate.dtype(), gate.hidden()),
+               op.output(up.shape(), up.dtype(), up.hidden())};
+  op.flops(8.0 * d[0].local_numel());
+  op.run(&Kernels::gated_backward, kind, op.in(0), op.in(1), op.in(2), d[0], d[1]);
+  op.no_gradient();
+  return d;
+}
+
+}  // namespace
+
+Tensor gated(Unary kind, const Tensor& gate, const Tensor& up) {
+  const Context& c = Context::current();
+  const bool alike = gate.shape() == up.shape() && gate.hidden() == up.hidden() && gate.dtype() == up.dtype();
+  if (!kernels::has_gate(kind) || !alike || c.composed_only || !c.has(&Kernels::gated))
+    return unary(kind, gate) * up;
+  OpCall op("gated", {gate, up}, Accepts::activations());
+  op.choose({gate.numel()}, [](OpCall::Strategies& s) {
+    const auto R = Placement::replicated(), P = Placement::partial();
+    s.all_replicated();
+    for (int i : {0, 1})
+      if (const Placement p = s.in(i); p.is_sharded()) s.add({p, p}, {p});
+    if (s.in(1).is_partial()) s.add({R, P}, {P});
+  });
+  Tensor y = op.output(gate.shape(), gate.dtype(), gate.hidden());
+  op.flops(5.0 * y.local_numel());
+  op.run(&Kernels::gated, kind, op.in(0), op.in(1), y);
+  op.record({gate, up}, [kind](const Vjp& v) -> Tensors {
+    const Tensor gate = v.saved(0), up = v.saved(1);
+    if (v.create_graph() || !Context::current().has(&Kernels::gated_backward))
+      return composed_vjp(v, {gate, up}, [kind](const Tensors& in) {
+        return Tensors{composed(kind, in[0]) * to_sum_type(in[1])};
+      });
+    return gated_backward(kind, gate, up, v.g());
+  });
   return y;
 }
 

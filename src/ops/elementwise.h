@@ -58,6 +58,9 @@ inline Tensor gelu(const Tensor& x) { return unary(Unary::gelu, x); }
 inline Tensor silu(const Tensor& x) { return unary(Unary::silu, x); }
 inline Tensor softplus(const Tensor& x) { return unary(Unary::softplus, x); }
 const char* name_of(Unary op);
+// op(gate) up, which GLU layers are made of (Shazeer 2020): one pass in each direction, and only gate and up
+// are kept for the backward.
+Tensor gated(Unary op, const Tensor& gate, const Tensor& up);
 
 // The same value without a gradient.
 Tensor stop_gradient(const Tensor& x);

@@ -213,6 +213,21 @@ void Measurement::activations(DType type, i64 R, i64 C) {
         },
         d.all());
   }
+  for (const Unary f : {Unary::silu, Unary::gelu_tanh}) {
+    if (!has(&Kernels::gated) || !has(&Kernels::gated_backward)) break;
+    p.measure(
+        [&] {
+          const View gate = p.input(s, type), up = p.input(s, type);
+          c.run(&Kernels::gated, f, gate, up, p.output(s, type));
+        },
+        d.all());
+    p.measure(
+        [&] {
+          const View gate = p.input(s, type), up = p.input(s, type), g = p.input(s, type);
+          c.run(&Kernels::gated_backward, f, gate, up, g, p.output(s, type), p.output(s, type));
+        },
+        d.all());
+  }
   p.measure(
       [&] {
         const View a = p.input(s, type), b = p.input(s, type);

@@ -87,6 +87,7 @@ std::vector<Bf16Case> bf16_cases() {
       {"gelu", {{7, 300}}, [](const Xs& x) { return gelu(x[0]); }},
       {"tanh", {{7, 300}}, [](const Xs& x) { return tanh(x[0]); }},
       {"mul", {{7, 300}, {7, 300}}, [](const Xs& x) { return x[0] * x[1]; }},
+      {"gated", {{7, 300}, {7, 300}}, [](const Xs& x) { return gated(Unary::silu, x[0], x[1]); }},
       {"add", {{7, 300}, {7, 300}}, [](const Xs& x) { return x[0] + x[1]; }},
       {"add to fp32",
        {{7, 300}, {7, 300}},

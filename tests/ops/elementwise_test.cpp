@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ops/shape.h"
 #include "support/op_cases.h"
 
 namespace redco {
@@ -27,6 +28,30 @@ TEST(Elementwise, EveryUnaryPassesCheckOp) {
     x.units = {1, 2};
     check_op({name_of(op), {x}, [op](const Xs& in) { return unary(op, in[0]); }});
   }
+}
+
+TEST(Elementwise, GatedActivationsPassCheckOp) {
+  // silu and gelu in one pass; tanh of two ops; shapes that broadcast, too.
+  const Input in{.shape = {3, 4}, .low = -2, .high = 2, .units = {1, 2}};
+  for (const Unary op : {Unary::silu, Unary::gelu, Unary::gelu_tanh, Unary::gelu_quick, Unary::tanh})
+    check_op({name_of(op), {in, in}, [op](const Xs& x) { return gated(op, x[0], x[1]); }, true, 60});
+  check_op({"broadcast", {{{3, 4}}, {{4}}}, [](const Xs& x) { return gated(Unary::silu, x[0], x[1]); }});
+}
+
+// The same bits as two ops, in both directions.
+TEST(Elementwise, GatedActivationsAreTheirTwoOps) {
+  on_one_rank([](Context&) {
+    Random random(3);
+    for (const Unary op : {Unary::silu, Unary::gelu, Unary::gelu_tanh, Unary::gelu_quick}) {
+      Xs x;
+      for (int i = 0; i < 3; ++i) x.push_back(cast(place({5, 403}, random.values(5 * 403), {}), DType::f32));
+      const Tensor gate = x[0].watched(), up = x[1].watched();
+      const Tensor one = gated(op, gate, up), two = unary(op, gate) * up;
+      EXPECT_EQ(to_values(one), to_values(two)) << name_of(op);
+      const auto a = vjp({one}, {x[2]}, {gate, up}), b = vjp({two}, {x[2]}, {gate, up});
+      for (const std::size_t i : {0, 1}) EXPECT_EQ(to_values(a[i]), to_values(b[i])) << name_of(op) << i;
+    }
+  });
 }
 
 TEST(Elementwise, FunctionsWithKinksPassCheckOpOnBothSides) {

@@ -30,6 +30,21 @@ void unary_backward_of_output(Unary op, const T* y, const T* g, T* dx, i64 n) {
 }
 
 template <class T>
+void gated(Unary op, const T* gate, const T* up, T* y, i64 n) {
+  for_blocks(n, [&](i64 i, i64 end) {
+    REDCO_ISA_CALL(gated(static_cast<int>(op), gate + i, up + i, y + i, end - i));
+  });
+}
+
+template <class T>
+void gated_backward(Unary op, const T* gate, const T* up, const T* g, T* dgate, T* dup, i64 n) {
+  for_blocks(n, [&](i64 i, i64 end) {
+    REDCO_ISA_CALL(
+        gated_backward(static_cast<int>(op), gate + i, up + i, g + i, dgate + i, dup + i, end - i));
+  });
+}
+
+template <class T>
 void binary(Binary op, const T* a, std::span<const i64> a_strides, const T* b, std::span<const i64> b_strides,
             T* out, std::span<const i64> shape) {
   REDCO_CHECK(a_strides.size() == shape.size() && b_strides.size() == shape.size(),
@@ -77,6 +92,8 @@ void axpy(T a, const T* x, T* y, i64 n) {
   template void unary(Unary, const T*, T*, i64);                                                   \
   template void unary_backward(Unary, const T*, const T*, T*, i64);                                \
   template void unary_backward_of_output(Unary, const T*, const T*, T*, i64);                      \
+  template void gated(Unary, const T*, const T*, T*, i64);                                         \
+  template void gated_backward(Unary, const T*, const T*, const T*, T*, T*, i64);                  \
   template void binary(Binary, const T*, std::span<const i64>, const T*, std::span<const i64>, T*, \
                        std::span<const i64>);                                                      \
   template void fill(T*, T, i64);                                                                  \

@@ -21,6 +21,12 @@ void unary_backward(Unary op, const T* x, const T* g, T* dx, i64 n);
 // The same from y = op(x). REQUIRES: saves_output(op).
 template <class T>
 void unary_backward_of_output(Unary op, const T* y, const T* g, T* dx, i64 n);
+// y = op(gate) up; dgate = g up op'(gate), dup = g op(gate). With the roundings of separate ops. REQUIRES:
+// has_gate(op).
+template <class T>
+void gated(Unary op, const T* gate, const T* up, T* y, i64 n);
+template <class T>
+void gated_backward(Unary op, const T* gate, const T* up, const T* g, T* dgate, T* dup, i64 n);
 
 // out[shape] = op(a, b). Strides are in elements, one per dim of `shape`, 0 where broadcast; out is
 // contiguous. Fast paths: equal shapes; b broadcast along leading dims (bias); b broadcast along the last dim

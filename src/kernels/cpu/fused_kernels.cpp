@@ -318,7 +318,23 @@ void add_fused_kernels(Kernels& t) {
     };
     if (x.dtype == DType::f64)
       return run(pointer<double>(x), pointer<double>(g), pointer<double>(dx), x.numel());
-    for_f32_pieces<2>({x, g}, dx, [&](const auto& in, float* out, i64 n) { run(in[0], in[1], out, n); });
+    for_f32_pieces<2, 1>({x, g}, {dx},
+                         [&](const auto& in, const auto& out, i64 n) { run(in[0], in[1], out[0], n); });
+  };
+  t.gated.run = [](const Unary& op, const View& gate, const View& up, const View& y) {
+    if (y.dtype == DType::f64)
+      return gated(op, pointer<double>(gate), pointer<double>(up), pointer<double>(y), y.numel());
+    for_f32_pieces<2, 1>({gate, up}, {y},
+                         [&](const auto& in, const auto& out, i64 n) { gated(op, in[0], in[1], out[0], n); });
+  };
+  t.gated_backward.run = [](const Unary& op, const View& gate, const View& up, const View& g,
+                            const View& dgate, const View& dup) {
+    if (g.dtype == DType::f64)
+      return gated_backward(op, pointer<double>(gate), pointer<double>(up), pointer<double>(g),
+                            pointer<double>(dgate), pointer<double>(dup), g.numel());
+    for_f32_pieces<3, 2>({gate, up, g}, {dgate, dup}, [&](const auto& in, const auto& out, i64 n) {
+      gated_backward(op, in[0], in[1], in[2], out[0], out[1], n);
+    });
   };
   add_norms(t);
   add_attention(t);

@@ -30,14 +30,15 @@ void visit_activations(DType x, DType y, F&& f) {
   });
 }
 
-// Calls f(inputs in f32, output in f32, n) for pieces of row-major operands of equal size, each f32 or bf16.
-template <std::size_t kInputs, class F>
-void for_f32_pieces(const std::array<View, kInputs>& x, const View& y, const F& f) {
+// Calls f(inputs in f32, outputs in f32, n) for pieces of row-major operands of equal size, each f32 or bf16.
+template <std::size_t kInputs, std::size_t kOutputs, class F>
+void for_f32_pieces(const std::array<View, kInputs>& x, const std::array<View, kOutputs>& y, const F& f) {
   constexpr i64 kPiece = 1024;
-  bool all_f32 = y.dtype == DType::f32;
+  bool all_f32 = true;
   for (const View& v : x) all_f32 = all_f32 && v.dtype == DType::f32;
-  for_blocks(y.numel(), [&](i64 begin, i64 end) {
-    std::array<std::array<float, kPiece>, kInputs + 1> rooms;  // NOLINT: written before it is read
+  for (const View& v : y) all_f32 = all_f32 && v.dtype == DType::f32;
+  for_blocks(y[0].numel(), [&](i64 begin, i64 end) {
+    std::array<std::array<float, kPiece>, kInputs + kOutputs> rooms;  // NOLINT: written before it is read
     const i64 step = all_f32 ? end - begin : kPiece;
     for (i64 i = begin; i < end; i += step) {
       const i64 n = std::min(step, end - i);
@@ -49,12 +50,12 @@ void for_f32_pieces(const std::array<View, kInputs>& x, const View& y, const F& 
         else
           REDCO_ISA_CALL(from_bf16(pointer<u16>(x[k]) + i, rooms[k].data(), n));
       }
-      if (y.dtype == DType::f32) {
-        f(in, pointer<float>(y) + i, n);
-      } else {
-        f(in, rooms[kInputs].data(), n);
-        REDCO_ISA_CALL(to_bf16(rooms[kInputs].data(), pointer<u16>(y) + i, n));
-      }
+      std::array<float*, kOutputs> out{};
+      for (std::size_t k = 0; k < kOutputs; ++k)
+        out[k] = y[k].dtype == DType::f32 ? pointer<float>(y[k]) + i : rooms[kInputs + k].data();
+      f(in, out, n);
+      for (std::size_t k = 0; k < kOutputs; ++k)
+        if (y[k].dtype == DType::bf16) REDCO_ISA_CALL(to_bf16(out[k], pointer<u16>(y[k]) + i, n));
     }
   });
 }

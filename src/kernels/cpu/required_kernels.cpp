@@ -191,13 +191,14 @@ void add_required_kernels(Kernels& t) {
   };
   t.unary.run = [](const Unary& op, const View& x, const View& y) {
     if (x.dtype == DType::f64) return unary(op, pointer<double>(x), pointer<double>(y), x.numel());
-    for_f32_pieces<1>({x}, y, [&](const auto& in, float* out, i64 n) { unary(op, in[0], out, n); });
+    for_f32_pieces<1, 1>({x}, {y},
+                         [&](const auto& in, const auto& out, i64 n) { unary(op, in[0], out[0], n); });
   };
   t.binary.run = [](const Binary& op, const View& a, const View& b, const View& y) {
     if (a.dtype == DType::bf16 || b.dtype == DType::bf16 || y.dtype == DType::bf16)
-      return for_f32_pieces<2>({a, b}, y, [&](const auto& in, float* out, i64 n) {
+      return for_f32_pieces<2, 1>({a, b}, {y}, [&](const auto& in, const auto& out, i64 n) {
         const std::array<i64, 1> shape = {n}, step = {1};
-        binary<float>(op, in[0], step, in[1], step, out, shape);
+        binary<float>(op, in[0], step, in[1], step, out[0], shape);
       });
     visit_float(y.dtype, [&](auto zero) {
       using T = decltype(zero);
@@ -206,8 +207,8 @@ void add_required_kernels(Kernels& t) {
   };
   t.affine.run = [](const View& x, const View& y, const double& mul, const double& add) {
     if (x.dtype == DType::f64) return affine(pointer<double>(x), pointer<double>(y), mul, add, x.numel());
-    for_f32_pieces<1>({x}, y, [&](const auto& in, float* out, i64 n) {
-      affine(in[0], out, static_cast<float>(mul), static_cast<float>(add), n);
+    for_f32_pieces<1, 1>({x}, {y}, [&](const auto& in, const auto& out, i64 n) {
+      affine(in[0], out[0], static_cast<float>(mul), static_cast<float>(add), n);
     });
   };
   t.axpy.run = [](const double& a, const View& x, const View& y) {

@@ -33,8 +33,70 @@ REDCO_INLINE T gelu_tanh_gate(T x) {
 
 // Avoids NaN from a value times 0 in a far tail: gelu(-inf) = 0, its limit.
 template <class T>
-REDCO_INLINE T gated(T x, T gate) {
-  return gate == 0 ? gate : x * gate;
+REDCO_INLINE T tail(T x, T factor) {
+  return factor == 0 ? factor : x * factor;
+}
+
+// Activations that multiply their argument by a gate, and their derivatives.
+struct Gelu {
+  template <class T>
+  REDCO_INLINE T value(T v) {
+    return tail(v, normal_(v).phi);
+  }
+  template <class T>
+  REDCO_INLINE T slope(T v) {  // Phi(x) + x phi(x)
+    const auto [phi, e] = normal_(v);
+    return phi + tail(v, T(kInvSqrt2Pi) * e);
+  }
+};
+struct GeluTanh {
+  template <class T>
+  REDCO_INLINE T value(T v) {
+    return tail(v, gelu_tanh_gate(v));
+  }
+  template <class T>
+  REDCO_INLINE T slope(T v) {  // s + x s (1 - s) 2 u'
+    const T s = gelu_tanh_gate(v);
+    return s + tail(v * (T(1) + T(3 * kGeluB) * (v * v)), T(2 * kGeluA) * (s * (T(1) - s)));
+  }
+};
+struct GeluQuick {
+  template <class T>
+  REDCO_INLINE T value(T v) {
+    return tail(v, sigmoid_(T(1.702) * v));
+  }
+  template <class T>
+  REDCO_INLINE T slope(T v) {
+    const T s = sigmoid_(T(1.702) * v);
+    return s + tail(v, T(1.702) * (s * (T(1) - s)));
+  }
+};
+struct Silu {
+  template <class T>
+  REDCO_INLINE T value(T v) {
+    return tail(v, sigmoid_(v));
+  }
+  template <class T>
+  REDCO_INLINE T slope(T v) {
+    const T s = sigmoid_(v);
+    return s + tail(v, s * (T(1) - s));
+  }
+};
+
+template <class F>
+void visit_gate(int op, const F& f) {
+  switch (static_cast<Unary>(op)) {
+    case Unary::gelu:
+      return f(Gelu());
+    case Unary::gelu_tanh:
+      return f(GeluTanh());
+    case Unary::gelu_quick:
+      return f(GeluQuick());
+    case Unary::silu:
+      return f(Silu());
+    default:
+      __builtin_unreachable();
+  }
 }
 
 }  // namespace
@@ -75,13 +137,10 @@ void unary(int op, const T* x, T* y, i64 n) {
     case Unary::step:
       return map(x, y, n, [](T v) { return v > 0 ? T(1) : T(0); });
     case Unary::gelu:
-      return map(x, y, n, [](T v) { return gated(v, normal_(v).phi); });
     case Unary::gelu_tanh:
-      return map(x, y, n, [](T v) { return gated(v, gelu_tanh_gate(v)); });
     case Unary::gelu_quick:
-      return map(x, y, n, [](T v) { return gated(v, sigmoid_(T(1.702) * v)); });
     case Unary::silu:
-      return map(x, y, n, [](T v) { return gated(v, sigmoid_(v)); });
+      return visit_gate(op, [&](auto f) { map(x, y, n, [f](T v) { return f.value(v); }); });
     case Unary::softplus:
       return map(x, y, n, [](T v) { return (v < 0 ? T(0) : v) + log1p_(exp_(-abs_(v))); });
   }
@@ -129,26 +188,11 @@ void unary_backward(int op, const T* x, const T* g, T* dx, i64 n) {
 #pragma omp simd
       for (i64 i = 0; i < n; ++i) dx[i] = 0;
       return;
-    case Unary::gelu:  // Phi(x) + x phi(x)
-      return map_grad(x, g, dx, n, [](T v) {
-        const auto [phi, e] = normal_(v);
-        return phi + gated(v, T(kInvSqrt2Pi) * e);
-      });
-    case Unary::gelu_tanh:  // s + x s (1 - s) 2 u'
-      return map_grad(x, g, dx, n, [](T v) {
-        const T s = gelu_tanh_gate(v);
-        return s + gated(v * (T(1) + T(3 * kGeluB) * (v * v)), T(2 * kGeluA) * (s * (T(1) - s)));
-      });
+    case Unary::gelu:
+    case Unary::gelu_tanh:
     case Unary::gelu_quick:
-      return map_grad(x, g, dx, n, [](T v) {
-        const T s = sigmoid_(T(1.702) * v);
-        return s + gated(v, T(1.702) * (s * (T(1) - s)));
-      });
     case Unary::silu:
-      return map_grad(x, g, dx, n, [](T v) {
-        const T s = sigmoid_(v);
-        return s + gated(v, s * (T(1) - s));
-      });
+      return visit_gate(op, [&](auto f) { map_grad(x, g, dx, n, [f](T v) { return f.slope(v); }); });
     case Unary::softplus:
       return map_grad(x, g, dx, n, [](T v) { return sigmoid_(v); });
   }
@@ -187,11 +231,35 @@ void unary_backward_of_output(int op, const T* y, const T* g, T* dx, i64 n) {
   }
 }
 
+template <class T>
+void gated(int op, const T* gate, const T* up, T* y, i64 n) {
+  visit_gate(op, [&](auto f) {
+#pragma omp simd
+    for (i64 i = 0; i < n; ++i) y[i] = f.value(gate[i]) * up[i];
+  });
+}
+
+template <class T>
+void gated_backward(int op, const T* gate, const T* up, const T* g, T* dgate, T* dup, i64 n) {
+  visit_gate(op, [&](auto f) {
+#pragma omp simd
+    for (i64 i = 0; i < n; ++i) {
+      const T v = gate[i], d = g[i];
+      dgate[i] = (d * up[i]) * f.slope(v);
+      dup[i] = d * f.value(v);
+    }
+  });
+}
+
 template void unary(int, const float*, float*, i64);
 template void unary(int, const double*, double*, i64);
 template void unary_backward(int, const float*, const float*, float*, i64);
 template void unary_backward(int, const double*, const double*, double*, i64);
 template void unary_backward_of_output(int, const float*, const float*, float*, i64);
 template void unary_backward_of_output(int, const double*, const double*, double*, i64);
+template void gated(int, const float*, const float*, float*, i64);
+template void gated(int, const double*, const double*, double*, i64);
+template void gated_backward(int, const float*, const float*, const float*, float*, float*, i64);
+template void gated_backward(int, const double*, const double*, const double*, double*, double*, i64);
 
 }  // namespace redco::kernels::REDCO_ISA
