@@ -394,11 +394,8 @@ Tensor gated(Unary kind, const Tensor& gate, const Tensor& up) {
     return unary(kind, gate) * up;
   OpCall op("gated", {gate, up}, Accepts::activations());
   op.choose({gate.numel()}, [](OpCall::Strategies& s) {
-    const auto R = Placement::replicated(), P = Placement::partial();
-    s.all_replicated();
-    for (int i : {0, 1})
-      if (const Placement p = s.in(i); p.is_sharded()) s.add({p, p}, {p});
-    if (s.in(1).is_partial()) s.add({R, P}, {P});
+    elementwise_strategies(s, Linear::none);
+    if (s.in(1).is_partial()) s.add({Placement::replicated(), Placement::partial()}, {Placement::partial()});
   });
   Tensor y = op.output(gate.shape(), gate.dtype(), gate.hidden());
   op.flops(5.0 * y.local_numel());
