@@ -125,6 +125,9 @@ struct Kernels {
   Kernel<kernels::Unary, View, View, View> gated{"gated", Takes::activations};
   Kernel<kernels::Unary, View, View, View, View, View> gated_backward{"gated_backward", Takes::activations};
   Kernel<View, View> softmax{"softmax"};  // over the last dim; a row of all -inf becomes zeros
+  // log_softmax: over the last dim; a row of all -inf becomes NaN. backward: y, g, dx = g - exp(y) sum(g).
+  Kernel<View, View> log_softmax{"log_softmax"};
+  Kernel<View, View, View> log_softmax_backward{"log_softmax_backward"};
   // layer_norm: x, w, b (absent: 1 and 0), eps, y, mean, rstd. backward: x, w, mean, rstd, g, dx, dw, db
   // (absent: not computed), workspace. rms_norm: x, w, eps, y, rstd (Zhang & Sennrich 2019). backward: x, w,
   // rstd, g, dx, dw, workspace.

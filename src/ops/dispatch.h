@@ -153,6 +153,14 @@ class OpCall {
 // The dims before the last one.
 inline Shape without_last(const Shape& s) { return Shape(s.begin(), s.empty() ? s.end() : s.end() - 1); }
 
+// Whether the ranks of an axis have different parts of a dim.
+inline bool is_cut(const Tensor& x, int dim) {
+  const Mesh& mesh = Context::current().mesh();
+  for (const Axis a : mesh.axes())
+    if (mesh.size(a) > 1 && x.layout()[a].is_sharded(dim)) return true;
+  return false;
+}
+
 // Whether activations may be bf16: the context computes in it, and the device's kernels take it.
 bool in_bf16(Context& c);
 // The type of sums and statistics of activations of this type.

@@ -128,7 +128,17 @@ Tensor add(const Tensors& terms) {
 
 Tensor operator+(const Tensor& a, const Tensor& b) { return add({a, b}); }
 
-Tensor operator-(const Tensor& a, const Tensor& b) { return add({a, scale(b, -1)}); }
+Tensor operator-(const Tensor& a, const Tensor& b) {
+  return run_binary(
+      "sub", Binary::sub, a, b, Linear::sum,
+      [la = like(a), lb = like(b)](const Vjp& v) {
+        Tensors d(2);
+        if (v.needs(0)) d[0] = sum_like(v.g(), la);
+        if (v.needs(1)) d[1] = scale(sum_like(v.g(), lb), -1);
+        return d;
+      },
+      false);
+}
 
 Tensor operator*(const Tensor& a, const Tensor& b) {
   return run_binary(
@@ -170,8 +180,10 @@ Tensor choice(const char* name, Binary kind, const Tensor& a, const Tensor& b) {
       [la = like(a), lb = like(b), max](const Vjp& v) {
         const Tensor a = stop_gradient(v.saved(0)), b = stop_gradient(v.saved(1));
         const Tensor to_a = max ? compare(Binary::le, b, a) : compare(Binary::le, a, b);
-        const Tensor to_b = add_scalar(scale(to_a, -1), 1);
-        return Tensors{sum_like(v.g() * to_a, la), sum_like(v.g() * to_b, lb)};
+        Tensors d(2);
+        if (v.needs(0)) d[0] = sum_like(v.g() * to_a, la);
+        if (v.needs(1)) d[1] = sum_like(v.g() * add_scalar(scale(to_a, -1), 1), lb);
+        return d;
       },
       true);
 }

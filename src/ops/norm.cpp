@@ -23,12 +23,6 @@ void check_vectors(const char* op, const Tensor& x, std::initializer_list<Tensor
                 describe(v), describe(x));
 }
 
-bool is_cut(const Tensor& x, int dim) {
-  for (Axis a : Context::current().mesh().axes())
-    if (x.layout()[a].is_sharded(dim)) return true;
-  return false;
-}
-
 // x [rows, C] is cut along rows; parameters are Replicated. Outs: y and the statistics of the rows.
 template <int Outs>
 void norm_strategies(OpCall::Strategies& s) {

@@ -20,6 +20,27 @@ Tensor softmax_composed(const Tensor& x) {
   return e / (total + compare(Binary::eq, total, zeros({}, x.dtype(), {})));
 }
 
+Tensor log_softmax_composed(const Tensor& x) {
+  const Tensor shifted = x - max_last(x);
+  return shifted - log(sum(exp(shifted), {-1}, true));
+}
+
+// g - exp(y) sum(g); not differentiated again.
+Tensor log_softmax_backward(const Tensor& y, const Tensor& g) {
+  OpCall op("log_softmax_backward", {y, g});
+  op.choose({y.numel()}, [](OpCall::Strategies& s) {
+    s.all_replicated();
+    for (int i : {0, 1})
+      if (s.in(i).is_sharded() && s.in(i).dim < s.input(0).rank() - 1) s.add({s.in(i), s.in(i)}, {s.in(i)});
+    if (s.in(1).is_partial()) s.add({Placement::replicated(), Placement::partial()}, {Placement::partial()});
+  });
+  Tensor dx = op.output(y.shape(), y.dtype(), y.hidden());
+  op.flops(5.0 * dx.local_numel());
+  op.run(&Kernels::log_softmax_backward, op.in(0), op.in(1), dx);
+  op.no_gradient();
+  return dx;
+}
+
 }  // namespace
 
 Tensor softmax(const Tensor& x) {
@@ -45,8 +66,28 @@ Tensor softmax(const Tensor& x) {
 }
 
 Tensor log_softmax(const Tensor& x) {
-  const Tensor shifted = x - max_last(x);
-  return shifted - log(sum(exp(shifted), {-1}, true));
+  if (!may_fuse(&Kernels::log_softmax) || !may_fuse(&Kernels::log_softmax_backward) ||
+      is_cut(x, x.rank() - 1))
+    return log_softmax_composed(x);  // a number per row crosses ranks
+  OpCall op("log_softmax", {x});
+  op.choose({x.numel()}, [](OpCall::Strategies& s) {
+    const Placement p = s.in(0);
+    if (p.is_sharded() && p.dim < s.input(0).rank() - 1) {
+      s.add({p}, {p});
+    } else {
+      s.all_replicated();
+    }
+  });
+  Tensor y = op.output(x.shape(), x.dtype(), x.hidden());
+  op.flops(6.0 * y.local_numel());
+  op.run(&Kernels::log_softmax, op.in(0), y);
+  op.record({y}, [](const Vjp& v) {
+    const Tensor y = v.saved(0);
+    if (v.create_graph() || is_cut(v.g(), v.g().rank() - 1))
+      return Tensors{v.g() - exp(y) * sum(v.g(), {-1}, true)};
+    return Tensors{log_softmax_backward(y, v.g())};
+  });
+  return y;
 }
 
 Tensor log_sum_exp(const Tensor& x, bool keepdim) {

@@ -140,7 +140,7 @@ Example RlRows::get(i64 i) const {
   e.ordinal = i;
   const i64 row = order_[static_cast<std::size_t>(i)];
   std::vector<float>& values = e.values[kTransition];
-  values.resize(table_->row_width());
+  values.resize(width_);
   float* to = values.data();
   for (const RlTable::Column& c : table_->columns)
     to = put(&c.values[row * c.width], static_cast<std::size_t>(c.width), to);

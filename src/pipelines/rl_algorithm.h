@@ -72,7 +72,10 @@ struct RlTable {
 class RlRows : public Dataset {
  public:
   RlRows(std::shared_ptr<const RlTable> table, std::vector<i32> order, std::string fingerprint)
-      : table_(std::move(table)), order_(std::move(order)), fingerprint_(std::move(fingerprint)) {}
+      : table_(std::move(table)),
+        width_(table_->row_width()),
+        order_(std::move(order)),
+        fingerprint_(std::move(fingerprint)) {}
   i64 size() const override { return static_cast<i64>(order_.size()); }
   i64 length(i64) const override { return 1; }
   Example get(i64 i) const override;
@@ -83,6 +86,7 @@ class RlRows : public Dataset {
 
  private:
   std::shared_ptr<const RlTable> table_;
+  std::size_t width_;  // of a row
   std::vector<i32> order_;
   std::string fingerprint_;
 };

@@ -305,6 +305,10 @@ void Measurement::losses(DType type, i64 R, i64 C) {
     });
   if (has(&Kernels::softmax) && type == DType::f32)
     keep([&] { c.run(&Kernels::softmax, p.input(s), p.output(s)); });
+  if (has(&Kernels::log_softmax) && type == DType::f32)
+    keep([&] { c.run(&Kernels::log_softmax, p.input(s), p.output(s)); });
+  if (has(&Kernels::log_softmax_backward) && type == DType::f32)
+    keep([&] { c.run(&Kernels::log_softmax_backward, p.input(s), p.input(s), p.output(s)); });
   p.forget();
 }
 

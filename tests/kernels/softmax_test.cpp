@@ -44,6 +44,49 @@ TEST(Softmax, AgreesWithTheSlowTwin) {
   });
 }
 
+TEST(LogSoftmax, AgreesWithTheSlowTwin) {
+  on_every_isa([] {
+    for (auto [R, C] :
+         {std::array<i64, 2>{0, 3}, {2, 0}, {3, 1}, {1000, 2}, {171, 3}, {9, 7}, {7, 33}, {40, 1000}}) {
+      const auto x = random_array<float>(R * C, 1, 5), g = random_array<float>(R * C, 2);
+      std::vector<double> want(x.size()), want_dx(x.size());
+      for (i64 r = 0; r < R; ++r) {
+        double s = 0, sum = 0;
+        for (i64 c = 0; c < C; ++c) {
+          s += std::exp(static_cast<double>(x[r * C + c]));
+          sum += static_cast<double>(g[r * C + c]);
+        }
+        for (i64 c = 0; c < C; ++c) {
+          want[r * C + c] = static_cast<double>(x[r * C + c]) - std::log(s);
+          want_dx[r * C + c] = static_cast<double>(g[r * C + c]) - std::exp(want[r * C + c]) * sum;
+        }
+      }
+      std::vector<float> y(x.size()), dx(x.size());
+      log_softmax(x.data(), y.data(), R, C);
+      expect_close(y, want, kSoftmaxTolerance);
+      log_softmax_backward(y.data(), g.data(), dx.data(), R, C);
+      expect_close(dx, want_dx, 4 * kSoftmaxTolerance);
+    }
+  });
+}
+
+TEST(LogSoftmax, KeepsInfinityAndNan) {
+  on_every_isa([] {
+    for (const i64 C : {2, 5, 40}) {
+      std::vector<float> x(static_cast<std::size_t>(3 * C), -kInf), y(x.size());
+      x[static_cast<std::size_t>(C)] = 2.0f;      // row 1: one finite number
+      x[static_cast<std::size_t>(2 * C)] = 1.0f;  // row 2: with NaN
+      x[static_cast<std::size_t>(3 * C - 1)] = kNan;
+      log_softmax(x.data(), y.data(), 3, C);
+      for (i64 c = 0; c < C; ++c) {
+        EXPECT_TRUE(std::isnan(y[c]));  // row 0: there is no distribution
+        EXPECT_EQ(y[C + c], c == 0 ? 0 : -kInf);
+        EXPECT_TRUE(std::isnan(y[2 * C + c]));
+      }
+    }
+  });
+}
+
 TEST(Softmax, MaskedRowsGiveZerosAndNanIsKept) {
   on_every_isa([] {
     for (i64 C : {1, 5, 40}) {

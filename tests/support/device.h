@@ -27,9 +27,9 @@ inline const Device& minimal_device() {
     Kernels& k = d.kernels;
     const auto remove = [](auto&... kernels) { ((kernels.run = nullptr), ...); };
     remove(k.linear, k.linear_input_gradient, k.linear_weight_gradients, k.unary_backward, k.gated,
-           k.gated_backward, k.softmax, k.layer_norm, k.layer_norm_backward, k.rms_norm, k.rms_norm_backward,
-           k.attention, k.attention_backward, k.rope, k.sum_exp_and_target, k.cross_entropy,
-           k.cross_entropy_backward, k.experts, k.experts_backward);
+           k.gated_backward, k.softmax, k.log_softmax, k.log_softmax_backward, k.layer_norm,
+           k.layer_norm_backward, k.rms_norm, k.rms_norm_backward, k.attention, k.attention_backward, k.rope,
+           k.sum_exp_and_target, k.cross_entropy, k.cross_entropy_backward, k.experts, k.experts_backward);
     return d;
   }();
   return device;

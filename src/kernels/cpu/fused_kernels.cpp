@@ -74,6 +74,18 @@ void add_norms(Kernels& t) {
       softmax<T>(pointer<T>(x), pointer<T>(y), x.leading(), x.last());
     });
   };
+  t.log_softmax.run = [](const View& x, const View& y) {
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      log_softmax(pointer<T>(x), pointer<T>(y), x.leading(), x.last());
+    });
+  };
+  t.log_softmax_backward.run = [](const View& y, const View& g, const View& dx) {
+    visit_float(y.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      log_softmax_backward(pointer<T>(y), pointer<T>(g), pointer<T>(dx), y.leading(), y.last());
+    });
+  };
   t.layer_norm.run = [](const View& x, const View& w, const View& b, const double& eps, const View& y,
                         const View& mean, const View& rstd) {
     visit_activations(x.dtype, y.dtype, [&](auto zero, auto of_x, auto of_y) {

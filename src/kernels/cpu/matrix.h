@@ -23,6 +23,17 @@ T* y_at(const Product& p, i64 row, i64 column) {
   return static_cast<T*>(p.y) + row * p.n + column;
 }
 
+inline Matrix transpose_of(Matrix x) {
+  x.trans = !x.trans;
+  return x;
+}
+// The product y^T = b^T a^T, without bias and without a place for it: for sums.
+inline Product transpose_of(const Product& p) {
+  Product out{.m = p.n, .n = p.m};
+  for (const Term& t : p.terms) out.terms.push_back({transpose_of(t.b), transpose_of(t.a), t.k});
+  return out;
+}
+
 // n stored elements in fp32.
 inline void widen(const std::byte* row, DType type, i64 n, float* to) {
   if (type == DType::f32) {

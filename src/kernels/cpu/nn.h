@@ -38,6 +38,10 @@ template <class T>
 void softmax(const T* x, T* y, i64 R, i64 C);
 template <class T>
 void softmax_backward(const T* y, const T* g, T* dx, i64 R, i64 C);  // y * (g - sum(g * y))
+template <class T>
+void log_softmax(const T* x, T* y, i64 R, i64 C);  // a row of all -inf becomes NaN
+template <class T>
+void log_softmax_backward(const T* y, const T* g, T* dx, i64 R, i64 C);  // g - exp(y) * sum(g)
 
 // ---- Attention (Dao et al. 2022: online softmax without a Tq x Tk matrix) ----
 struct AttentionShape {

@@ -219,10 +219,6 @@ bool transposes(const Product& p, Unit unit) {
   return as_it_lies || 2 * p.n * ceil_div(p.m, kLanes) <= p.m * ceil_div(p.n, kLanes);
 }
 
-Matrix transpose_of(Matrix x) {
-  x.trans = !x.trans;
-  return x;
-}
 // The same matrix from row or column `first` on: a row of the operand on the left, a column of that on the
 // right.
 Matrix from_row(Matrix x, i64 first) {
@@ -233,11 +229,15 @@ Matrix from_column(Matrix x, i64 first) {
   x.data = x.trans ? at(x, first, 0) : at(x, 0, first);
   return x;
 }
-// The product of a tile of y^T, without bias: for sums.
+// Of a tile of y^T.
 Product transpose_of(const Product& p, const Tile& t) {
-  Product out{.m = t.columns, .n = t.rows};
-  for (const Term& x : p.terms)
-    out.terms.push_back({from_row(transpose_of(x.b), t.column), from_column(transpose_of(x.a), t.row), x.k});
+  Product out = transpose_of(p);
+  out.m = t.columns;
+  out.n = t.rows;
+  for (Term& x : out.terms) {
+    x.a = from_row(x.a, t.column);
+    x.b = from_column(x.b, t.row);
+  }
   return out;
 }
 
@@ -323,7 +323,7 @@ Tiles tiles_in(const Product& p, Unit unit, i64 threads) {
   if (t.transposed) {
     cut<Way>(t, threads);
     Tiles rooms{.rows = t.columns, .columns = t.rows};
-    add_rooms<Way>(rooms, transpose_of(p, {0, p.m, 0, p.n}));
+    add_rooms<Way>(rooms, transpose_of(p));
     rooms.sums = t.columns.largest() * t.rows.largest() * (p.type == DType::f32 ? 1 : 2);
     std::swap(rooms.rows, rooms.columns);
     rooms.transposed = true;

@@ -17,10 +17,13 @@ namespace {
 // One row is multiplied with groups in words (isa/group_row.cpp).
 bool in_words(i64 m, const Term& t) { return m == 1 && is_grouped(t.b.type); }
 
-// Elements of the workspace that hold the left operand of a term: rows widened to fp32, or a row of words,
-// their scales, their offsets and the widened row.
+// Whether the left operand of a term does not lie as rows of fp32, and is copied so.
+bool copied(const Term& t) { return t.a.type != DType::f32 || t.a.trans; }
+
+// Elements of the workspace that hold the left operand of a term: rows of fp32, or a row of words, their
+// scales, their offsets and the row of fp32.
 i64 room_of(i64 m, const Term& t) {
-  const i64 wide = t.a.type != DType::f32 ? m * t.k : 0;
+  const i64 wide = copied(t) ? m * t.k : 0;
   return in_words(m, t) ? groups_in(t.k) * (kGroup / 2 + 2) + wide : wide;
 }
 float* scales_in(float* room, const Term& t) { return room + groups_in(t.k) * (kGroup / 2); }
@@ -30,12 +33,15 @@ i32* offsets_in(float* room, const Term& t) {
 void fill_room(float* room, i64 m, const Term& t) {
   const bool words = in_words(m, t);
   float* const wide = words ? scales_in(room, t) + 2 * groups_in(t.k) : room;
-  if (t.a.type != DType::f32)
+  if (t.a.trans) {
+    for (i64 r = 0; r < m; ++r)
+      for (i64 i = 0; i < t.k; ++i) wide[r * t.k + i] = *elements<float>(t.a, i, r);
+  } else if (copied(t)) {
     for (i64 r = 0; r < m; ++r) widen(at(t.a, r, 0), t.a.type, t.k, wide + r * t.k);
+  }
   if (!words) return;
   auto* const row = reinterpret_cast<std::int16_t*>(room);
-  REDCO_ISA_CALL(
-      to_words(t.a.type == DType::f32 ? elements<float>(t.a, 0, 0) : wide, t.k, row, scales_in(room, t)));
+  REDCO_ISA_CALL(to_words(copied(t) ? wide : elements<float>(t.a, 0, 0), t.k, row, scales_in(room, t)));
   if (t.b.type == DType::q4) REDCO_ISA_CALL(split_words(groups_in(t.k), row, offsets_in(room, t)));
 }
 
@@ -44,7 +50,7 @@ void fill_room(float* room, i64 m, const Term& t) {
 void few_rows(i64 row, i64 m, i64 n, const Term& t, float* room, i64 first, float* y, i64 ld) {
   const Matrix& w = t.b;
   const i64 k = t.k;
-  const float* const x = (t.a.type == DType::f32 ? elements<float>(t.a, 0, 0) : room) + row * k;
+  const float* const x = (copied(t) ? room : elements<float>(t.a, 0, 0)) + row * k;
   if (w.type == DType::f32)
     return REDCO_ISA_CALL(
         rows_times_bt(m, n, k, 1.0f, x, k, elements<float>(w, first, 0), w.row / 4, 0.0f, y, ld));
@@ -68,13 +74,14 @@ i64 most_few_rows(DType b, Unit unit) {
   return is_grouped(b) ? 2 * kFewRows : kFewRows;
 }
 
-// The layout that products of few rows need: x in rows, and one w by rows; or w by columns, in fp32.
+// The layout that products of few rows need: one b by rows, which is stored as its transpose; or b by
+// columns, in fp32.
 enum class Few : std::uint8_t { no, by_rows, by_columns };
 Few few_rows_of(const Product& p, Unit unit) {
   if (p.terms.empty()) return Few::no;
   bool by_columns = p.m <= kFewRows;
   for (const Term& t : p.terms) {
-    if (t.a.trans || t.k == 0) return Few::no;
+    if ((t.a.trans && (p.m > kFewRows || t.a.type != DType::f32)) || t.k == 0) return Few::no;
     by_columns = by_columns && !t.b.trans && t.b.type == DType::f32;
   }
   const Matrix& b = p.terms[0].b;
@@ -87,22 +94,81 @@ i64 few_rows_room(const Product& p) {
   return n;
 }
 
+// --- All pieces of all products --------------------------------------------------------------------------
+
+// How a product is done: its pieces are [first, first + count) of all.
+struct Work {
+  const Product* product;
+  Few few = Few::no;
+  Product of_few;  // y, or y^T, which has few rows
+  bool transposed = false;
+  Tiles tiles;
+  i64 first = 0, count = 0;
+  float* few_room = nullptr;
+};
+using Works = SmallVector<Work, 3>;
+
+// Few rows or columns?
+Work work_of(const Product& p, Unit unit) {
+  Work w{.product = &p};
+  w.few = few_rows_of(p, unit);
+  if (w.few != Few::no) {
+    w.of_few = p;
+    return w;
+  }
+  // Groups are read as a right operand only. To add the lanes of many short dot products takes longer than to
+  // pack their operands.
+  constexpr i64 kFewColumns = 2, kShort = 256;
+  const bool few =
+      p.n <= kFewColumns ||
+      (p.n <= kFewRows && std::ranges::all_of(p.terms, [](const Term& t) { return t.k >= kShort; }));
+  if (!few || std::ranges::any_of(p.terms, [](const Term& t) { return is_grouped(t.b.type); })) return w;
+  w.of_few = transpose_of(p);
+  w.few = few_rows_of(w.of_few, unit);
+  w.transposed = w.few != Few::no;
+  return w;
+}
+
 constexpr i64 kRowsOfB = 64, kColumnsOfB = 256;
 
-// Adds the bias to `rows` rows of sums, columns [column, column + columns), and writes them to y if they are
-// not there.
-void finish(const Product& p, i64 row, i64 rows, i64 column, i64 columns, float* sums, i64 ld) {
-  for (i64 r = 0; r < rows; ++r) {
-    float* const line = sums + r * ld;
-    if (p.bias)
-      for (i64 c = 0; c < columns; ++c) line[c] += p.bias[column + c];
+// Where the sums of a piece go: to y, if they lie there as they are, or else to `own`.
+struct Sums {
+  float* to;
+  i64 ld;
+  bool in_y;
+};
+Sums sums_at(const Work& w, i64 row, i64 column, i64 columns, float* own) {
+  if (w.product->type != DType::f32 || (w.transposed && w.of_few.m > 1)) return {own, columns, false};
+  return {static_cast<float*>(w.product->y) + row * w.of_few.n + column, w.of_few.n, true};
+}
+
+// Adds the bias to the sums of rows [row, row + rows) and columns [column, column + columns), and writes them
+// to y unless they are there.
+void finish(const Work& w, i64 row, i64 rows, i64 column, i64 columns, const Sums& sums) {
+  const Product& p = *w.product;
+  if (sums.in_y && !p.bias) return;
+  const auto biased = [&p](float sum, i64 c) { return p.bias ? sum + p.bias[c] : sum; };
+  if (!w.transposed) {
+    for (i64 r = 0; r < rows; ++r) {
+      float* const line = sums.to + r * sums.ld;
+      for (i64 c = 0; c < columns; ++c) line[c] = biased(line[c], column + c);
+      if (p.type == DType::bf16)
+        REDCO_ISA_CALL(to_bf16(line, reinterpret_cast<u16*>(y_at<bf16>(p, row + r, column)), columns));
+    }
+    return;
+  }
+  std::array<float, kFewRows> line;  // NOLINT: written below
+  for (i64 c = 0; c < columns; ++c) {
+    float* const to = p.type == DType::f32 ? y_at<float>(p, column + c, row) : line.data();
+    for (i64 r = 0; r < rows; ++r) to[r] = biased(sums.to[r * sums.ld + c], row + r);
     if (p.type == DType::bf16)
-      REDCO_ISA_CALL(to_bf16(line, reinterpret_cast<u16*>(y_at<bf16>(p, row + r, column)), columns));
+      REDCO_ISA_CALL(to_bf16(to, reinterpret_cast<u16*>(y_at<bf16>(p, column + c, row)), rows));
   }
 }
 
 // One piece of a product of few rows by rows of b.
-void piece_by_rows(const Product& p, i64 piece, float* room) {
+void piece_by_rows(const Work& w, i64 piece) {
+  const Product& p = w.of_few;
   const Term& t = p.terms[0];
   const i64 first = piece * kRowsOfB, last = std::min(first + kRowsOfB, p.n);
   const i64 passes = ceil_div(p.m, kFewRows);
@@ -110,57 +176,47 @@ void piece_by_rows(const Product& p, i64 piece, float* room) {
   constexpr i64 kUnit = 12, kNearBytes = i64{1} << 18;
   const i64 near = passes == 1 ? kRowsOfB : std::clamp(kNearBytes / t.b.row / kUnit * kUnit, kUnit, kRowsOfB);
   std::array<float, kFewRows * kRowsOfB> own;  // NOLINT: written below
-  const bool direct = p.type == DType::f32;
   for (i64 j = first; j < last; j += near) {
     const i64 n = std::min(near, last - j);
     for (i64 i = 0; i < passes; ++i) {
       const i64 r = i * p.m / passes, rows = (i + 1) * p.m / passes - r;
-      float* const y = direct ? y_at<float>(p, r, j) : own.data();
-      const i64 ld = direct ? p.n : n;
-      few_rows(r, rows, n, t, room, j, y, ld);
-      if (p.bias || !direct) finish(p, r, rows, j, n, y, ld);
+      const Sums sums = sums_at(w, r, j, n, own.data());
+      few_rows(r, rows, n, t, w.few_room, j, sums.to, sums.ld);
+      finish(w, r, rows, j, n, sums);
     }
   }
 }
 
-// One piece of a product of few rows by columns of the terms' b; room: of all terms.
-void piece_by_columns(const Product& p, i64 piece, float* room) {
+// One piece of a product of few rows by columns of the terms' b.
+void piece_by_columns(const Work& w, i64 piece) {
+  const Product& p = w.of_few;
   const i64 j = piece * kColumnsOfB, n = std::min(kColumnsOfB, p.n - j);
   std::array<float, kFewRows * kColumnsOfB> own;  // NOLINT: written below
-  const bool direct = p.type == DType::f32;
-  float* const y = direct ? y_at<float>(p, 0, j) : own.data();
-  const i64 ld = direct ? p.n : n;
-  bool first = true;
+  const Sums sums = sums_at(w, 0, j, n, own.data());
+  const float* room = w.few_room;
+  constexpr i64 kDeep = 64;  // rows of b: those of a piece stay in the L2 cache, and their pages in the TLB
+  float before = 0;
   for (const Term& t : p.terms) {
-    const float* const x = t.a.type == DType::f32 ? elements<float>(t.a, 0, 0) : room;
-    REDCO_ISA_CALL(rows_times_b(p.m, n, t.k, 1.0f, x, t.k, elements<float>(t.b, 0, j), t.b.row / 4,
-                                first ? 0.0f : 1.0f, y, ld));
+    const float* const x = copied(t) ? room : elements<float>(t.a, 0, 0);
+    for (i64 i = 0; i < t.k; i += kDeep) {
+      REDCO_ISA_CALL(rows_times_b(p.m, n, std::min(kDeep, t.k - i), 1.0f, x + i, t.k,
+                                  elements<float>(t.b, i, j), t.b.row / 4, before, sums.to, sums.ld));
+      before = 1;
+    }
     room += room_of(p.m, t);
-    first = false;
   }
-  if (p.bias || !direct) finish(p, 0, p.m, j, n, y, ld);
+  finish(w, 0, p.m, j, n, sums);
 }
-
-// --- All pieces of all products --------------------------------------------------------------------------
-
-// How a product is done: its pieces are [first, first + count) of all.
-struct Work {
-  const Product* product;
-  Few few;
-  Tiles tiles;
-  i64 first, count;
-  float* few_room = nullptr;
-};
-using Works = SmallVector<Work, 3>;
 
 Works works_of(std::span<const Product> all, bool bf16) {
   Works works;
   i64 first = 0;
   for (const Product& p : all) {
     if (p.m <= 0 || p.n <= 0) continue;
-    Work w{&p, few_rows_of(p, unit_of(bf16)), {}, first, 0};
+    Work w = work_of(p, unit_of(bf16));
+    w.first = first;
     if (w.few != Few::no) {
-      w.count = ceil_div(p.n, w.few == Few::by_rows ? kRowsOfB : kColumnsOfB);
+      w.count = ceil_div(w.of_few.n, w.few == Few::by_rows ? kRowsOfB : kColumnsOfB);
     } else {
       w.tiles = tiles_of(p, unit_of(bf16), omp_get_max_threads());
       w.count = w.tiles.count();
@@ -180,7 +236,7 @@ Space space_of(const Works& works) {
   i64 tiles = 0;
   for (const Work& w : works) {
     if (w.few != Few::no) {
-      s.fixed += few_rows_room(*w.product);
+      s.fixed += few_rows_room(w.of_few);
     } else {
       s.room = std::max(s.room, w.tiles.room());
       tiles += w.count;
@@ -209,7 +265,9 @@ i64 stored_product_workspace(i64 n, i64 k, DType b, bool bf16) {
   i64 tiles = 0;
   for (const i64 m : {kTransposedRows, kTransposedFullRows, i64{1} << 20})
     tiles = std::max(tiles, tiles_of(of_rows(m), unit_of(bf16), 1).room() * threads);
-  return std::max(tiles, few_rows_room(of_rows(1)));
+  const Product many = of_rows(i64{1} << 20);
+  const Work w = work_of(many, unit_of(bf16));
+  return std::max({tiles, few_rows_room(of_rows(1)), few_rows_room(w.of_few)});
 }
 
 void products(std::span<const Product> all, bool bf16, std::span<float> workspace) {
@@ -222,7 +280,7 @@ void products(std::span<const Product> all, bool bf16, std::span<float> workspac
   float* fixed = workspace.data();
   i64 work = 0, pieces = 0;
   for (Work& w : works) {
-    const Product& p = *w.product;
+    const Product& p = w.few != Few::no ? w.of_few : *w.product;
     i64 k = 0;
     for (const Term& t : p.terms) k += t.k;
     work += w.few != Few::no ? p.n * k : p.m * p.n * std::min<i64>(k, i64{1} << 20) / 8;
@@ -237,12 +295,11 @@ void products(std::span<const Product> all, bool bf16, std::span<float> workspac
   const auto piece = [&](i64 i, i64 room) {
     const Work* w = &works.back();
     while (w->first > i) --w;
-    const Product& p = *w->product;
     i -= w->first;
-    if (w->few == Few::by_rows) return piece_by_rows(p, i, w->few_room);
-    if (w->few == Few::by_columns) return piece_by_columns(p, i, w->few_room);
+    if (w->few == Few::by_rows) return piece_by_rows(*w, i);
+    if (w->few == Few::by_columns) return piece_by_columns(*w, i);
     float* const own = workspace.data() + space.fixed + room * space.room;
-    multiply_tile(p, unit_of(bf16), w->tiles.tile(i), w->tiles, own);
+    multiply_tile(*w->product, unit_of(bf16), w->tiles.tile(i), w->tiles, own);
   };
   // Pieces of few rows take equal times of some microseconds: each thread gets those that follow one another,
   // because to ask for each piece costs a sixth of the time.

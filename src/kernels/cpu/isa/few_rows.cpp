@@ -234,9 +234,16 @@ template <class T, class B, int M>
 inline void columns_m(i64 n, i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T beta, T* c,
                       i64 ldc) {
   constexpr i64 W = Vector<T>::kWidth;
-  constexpr int C = M <= 2 ? 4 : kRegisters == 32 ? 2 : 1;
+  // As many as the registers hold. With few registers in two parts, which read b twice: then from the cache.
+  constexpr bool kInParts = kRegisters == 16 && M > 5;
+  constexpr int kFirst = kInParts ? M / 2 : M, kLast = M - kFirst;
+  constexpr int C = kRegisters == 32 ? (M <= 6 ? 4 : 2) : M <= 2 ? 4 : 2;
   i64 j = 0;
-  for (; j + C * W <= n; j += C * W) columns<T, B, M, C>(k, alpha, a, lda, b + j, ldb, beta, c + j, ldc);
+  for (; j + C * W <= n; j += C * W) {
+    columns<T, B, kFirst, C>(k, alpha, a, lda, b + j, ldb, beta, c + j, ldc);
+    if constexpr (kInParts)
+      columns<T, B, kLast, C>(k, alpha, a + kFirst * lda, lda, b + j, ldb, beta, c + kFirst * ldc + j, ldc);
+  }
   for (; j + W <= n; j += W) columns<T, B, M, 1>(k, alpha, a, lda, b + j, ldb, beta, c + j, ldc);
   for (; j < n; ++j)
     for (int i = 0; i < M; ++i) {

@@ -55,24 +55,31 @@ REDCO_INLINE T max_of(T start, const X* x, i64 n) {
   return m;
 }
 
-// e^x = 2^n e^r, n = round(x / ln 2), |r| <= ln(2) / 2. 2^n is split into two factors to reach subnormals and
-// infinity.
-REDCO_INLINE float exp_(float x) {
-  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
-  x = x > 89.0f ? 89.0f : x;             // e^89 overflows, e^-104 rounds to 0
-  x = x < -104.0f ? -104.0f : x;
-  const float z = x * 1.44269504f + kMagic;
-  const float n = z - kMagic;
+// e^x = 2^n e^r, n = round(x / ln 2), |r| <= ln(2) / 2; the lowest bits of `bits` are those of n.
+struct ExpParts {
+  float e_to_r;
+  u32 bits;
+};
+constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
+REDCO_INLINE ExpParts exp_parts(float x) {
+  const float z = x * 1.44269504f + kRound;
+  const float n = z - kRound;
   const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;  // ln 2 in two parts, the first exact times n
   float p = 1.381462708e-03f;                                   // (e^r - 1 - r) / r^2
   p = p * r + 8.368714766e-03f;
   p = p * r + 4.166838743e-02f;
   p = p * r + 1.666652065e-01f;
   p = p * r + 4.999999345e-01f;
-  p = (p * r) * r + r + 1.0f;
-  const i32 i = static_cast<i32>(to_bits(z) - to_bits(kMagic));
+  return {(p * r) * r + r + 1.0f, to_bits(z)};
+}
+// 2^n is split into two factors to reach subnormals and infinity.
+REDCO_INLINE float exp_(float x) {
+  x = x > 89.0f ? 89.0f : x;  // e^89 overflows, e^-104 rounds to 0
+  x = x < -104.0f ? -104.0f : x;
+  const ExpParts e = exp_parts(x);
+  const i32 i = static_cast<i32>(e.bits - to_bits(kRound));
   const i32 half = i >> 1;
-  return p * from_bits(static_cast<u32>(half + 127) << 23) *
+  return e.e_to_r * from_bits(static_cast<u32>(half + 127) << 23) *
          from_bits(static_cast<u32>(i - half + 127) << 23);
 }
 REDCO_INLINE double exp_(double x) { return __builtin_exp(x); }
@@ -113,6 +120,7 @@ REDCO_INLINE float log1p_(float e) {
 REDCO_INLINE double log1p_(double e) { return __builtin_log1p(e); }
 
 REDCO_INLINE float tanh_(float x) {
+  constexpr u32 kSign = 0x80000000u;
   const float s = x * x;
   float p = -5.705016542e-03f;  // (tanh(x) / x - 1) / x^2, |x| < 0.625
   p = p * s + 2.063911794e-02f;
@@ -120,10 +128,11 @@ REDCO_INLINE float tanh_(float x) {
   p = p * s + 1.333144237e-01f;
   p = p * s - 3.333328195e-01f;
   const float small = x + x * (s * p);
-  const float a = abs_(x);
-  const float big = 1.0f - 2.0f / (exp_(2.0f * a) + 1.0f);
-  const float r = x < 0 ? -big : big;
-  return a < 0.625f ? small : r;
+  const float a = from_bits(to_bits(x) & ~kSign);
+  const ExpParts e = exp_parts(2.0f * (a > 9.5f ? 9.5f : a));  // tanh(9.5) rounds to 1
+  const float power = from_bits((e.bits << 23) + to_bits(1.0f));
+  const float big = 1.0f - 2.0f / (e.e_to_r * power + 1.0f);
+  return a < 0.625f ? small : from_bits(to_bits(big) | (to_bits(x) & kSign));
 }
 REDCO_INLINE double tanh_(double x) { return __builtin_tanh(x); }
 

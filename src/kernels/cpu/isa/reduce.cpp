@@ -50,13 +50,32 @@ wide_t<X> max(const X* x, i64 n) {
   return nan ? static_cast<T>(__builtin_nan("")) : max_of(-static_cast<T>(__builtin_inf()), x, n);
 }
 
+// Rows shorter than this don't fill a vector: to enter its loop takes longer than to visit their elements.
+constexpr i64 kShort = 8;
+
 template <class X>
 void row_sums(const X* x, i64 rows, i64 cols, wide_t<X>* y) {
+  if (cols < kShort) {
+    for (i64 r = 0; r < rows; ++r, x += cols) {
+      double s = 0;
+      for (i64 c = 0; c < cols; ++c) s += static_cast<double>(get(x, c));
+      y[r] = static_cast<wide_t<X>>(s);
+    }
+    return;
+  }
   for (i64 r = 0; r < rows; ++r) y[r] = static_cast<wide_t<X>>(sum(x + r * cols, cols));
 }
 
 template <class X>
 void row_maxima(const X* x, i64 rows, i64 cols, wide_t<X>* y) {
+  if (cols < kShort) {
+    for (i64 r = 0; r < rows; ++r, x += cols) {
+      wide_t<X> m = -static_cast<wide_t<X>>(__builtin_inf());
+      for (i64 c = 0; c < cols; ++c) m = get(x, c) > m || get(x, c) != get(x, c) ? get(x, c) : m;
+      y[r] = m;
+    }
+    return;
+  }
   for (i64 r = 0; r < rows; ++r) y[r] = max(x + r * cols, cols);
 }
 

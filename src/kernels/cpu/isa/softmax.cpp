@@ -5,6 +5,8 @@
 namespace redco::kernels::REDCO_ISA {
 namespace {
 
+constexpr i64 kShort = 8, kTogether = 512;  // elements
+
 template <class T>
 inline T row_max(const T* x, i64 n) {  // NaN is ignored
   return max_of(-static_cast<T>(__builtin_inf()), x, n);
@@ -13,6 +15,30 @@ inline T row_max(const T* x, i64 n) {  // NaN is ignored
 template <class T>
 REDCO_INLINE T finite_shift(T m) {
   return m == -static_cast<T>(__builtin_inf()) ? T(0) : m;
+}
+
+// Rows shorter than a vector are done several at a time, so that the functions get whole vectors.
+template <class T>
+void log_softmax_of_short(const T* x, T* y, i64 R, i64 C) {
+  T e[kTogether], sums[kTogether];
+  for (i64 rows; R > 0; R -= rows, x += rows * C, y += rows * C) {
+    rows = R * C > kTogether ? kTogether / C : R;
+    for (i64 r = 0; r < rows; ++r) {
+      T m = -static_cast<T>(__builtin_inf());
+      for (i64 c = 0; c < C; ++c) m = x[r * C + c] > m ? x[r * C + c] : m;
+      for (i64 c = 0; c < C; ++c) y[r * C + c] = x[r * C + c] - m;
+    }
+#pragma omp simd
+    for (i64 i = 0; i < rows * C; ++i) e[i] = exp_(y[i]);
+    for (i64 r = 0; r < rows; ++r) {
+      sums[r] = 0;
+      for (i64 c = 0; c < C; ++c) sums[r] += e[r * C + c];
+    }
+#pragma omp simd
+    for (i64 r = 0; r < rows; ++r) sums[r] = log_(sums[r]);
+    for (i64 r = 0; r < rows; ++r)
+      for (i64 c = 0; c < C; ++c) y[r * C + c] -= sums[r];
+  }
 }
 
 }  // namespace
@@ -40,6 +66,43 @@ void softmax_backward(const T* y, const T* g, T* dx, i64 R, i64 C) {
     const T s = dot(g, y, C);
 #pragma omp simd
     for (i64 c = 0; c < C; ++c) dx[c] = y[c] * (g[c] - s);
+  }
+}
+
+template <class T>
+void log_softmax(const T* x, T* y, i64 R, i64 C) {
+  if (C < kShort) return log_softmax_of_short(x, y, R, C);
+  for (i64 r = 0; r < R; ++r, x += C, y += C) {
+    const T m = row_max(x, C);
+    T s = 0;
+#pragma omp simd reduction(+ : s)
+    for (i64 c = 0; c < C; ++c) s += exp_(x[c] - m);
+    const T l = log_(s);
+#pragma omp simd
+    for (i64 c = 0; c < C; ++c) y[c] = (x[c] - m) - l;
+  }
+}
+
+template <class T>
+void log_softmax_backward(const T* y, const T* g, T* dx, i64 R, i64 C) {
+  if (C < kShort) {
+    T e[kTogether];
+    for (i64 rows; R > 0; R -= rows, y += rows * C, g += rows * C, dx += rows * C) {
+      rows = R * C > kTogether ? kTogether / C : R;
+#pragma omp simd
+      for (i64 i = 0; i < rows * C; ++i) e[i] = exp_(y[i]);
+      for (i64 r = 0; r < rows; ++r) {
+        T s = 0;
+        for (i64 c = 0; c < C; ++c) s += g[r * C + c];
+        for (i64 c = 0; c < C; ++c) dx[r * C + c] = g[r * C + c] - e[r * C + c] * s;
+      }
+    }
+    return;
+  }
+  for (i64 r = 0; r < R; ++r, y += C, g += C, dx += C) {
+    const T s = static_cast<T>(sum(g, C));
+#pragma omp simd
+    for (i64 c = 0; c < C; ++c) dx[c] = g[c] - exp_(y[c]) * s;
   }
 }
 
@@ -104,9 +167,11 @@ INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
 #undef INSTANTIATE
-#define INSTANTIATE(T)                                              \
-  template void softmax(const T*, T*, i64, i64);                    \
-  template void softmax_backward(const T*, const T*, T*, i64, i64); \
+#define INSTANTIATE(T)                                                  \
+  template void softmax(const T*, T*, i64, i64);                        \
+  template void softmax_backward(const T*, const T*, T*, i64, i64);     \
+  template void log_softmax(const T*, T*, i64, i64);                    \
+  template void log_softmax_backward(const T*, const T*, T*, i64, i64); \
   template T dot(const T*, const T*, i64);
 INSTANTIATE(float)
 INSTANTIATE(double)
