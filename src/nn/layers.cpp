@@ -14,19 +14,15 @@
 namespace redco {
 
 Tensor dense(const ParamTree& p, const LayerName& name, const Tensor& x, const ApplyOptions& o) {
-  return add_adapter(p, name, x, linear(x, p[name.weight()], p.find(name.bias())), o);
+  const Tensor &w = p[name.weight()], b = p.find(name.bias());
+  return p.any_adapters() ? adapted_layers(p, {{name, w, b}}, x, o)[0] : linear(x, w, b);
 }
 
 Tensors dense_layers(const ParamTree& p, const std::vector<LayerName>& names, const Tensor& x,
                      const ApplyOptions& o) {
-  Tensors weights, biases;
-  for (const LayerName& name : names) {
-    weights.push_back(p[name.weight()]);
-    biases.push_back(p.find(name.bias()));
-  }
-  Tensors y = linear(x, weights, biases);
-  for (std::size_t i = 0; i < names.size(); ++i) y[i] = add_adapter(p, names[i], x, y[i], o);
-  return y;
+  std::vector<AdaptedLayer> layers;
+  for (const LayerName& name : names) layers.push_back({name, p[name.weight()], p.find(name.bias())});
+  return adapted_layers(p, layers, x, o);
 }
 
 Tensor layer_norm(const ParamTree& p, const std::string& prefix, const Tensor& x, double eps,
@@ -106,20 +102,15 @@ Tensors project_heads(const ParamTree& p, const std::vector<HeadProjection>& pro
         p.unit = static_cast<i32>(ceil_div(p.unit, g.n_head / (g.n_kv * f)));
     return repeat_heads(w, g.head_dim, f, like);
   };
-  const auto as_is = [](const Tensor& w) { return w; };
-  Tensors weights, biases;
+  std::vector<AdaptedLayer> layers;
   for (const HeadProjection& h : projections) {
     const Tensor w = p[h.name.weight()], b = h.with_bias ? p.find(h.name.bias()) : Tensor();
-    weights.push_back(h.kv ? repeated(w) : w);
-    biases.push_back(h.kv ? repeated(b) : b);
+    layers.push_back(h.kv ? AdaptedLayer{h.name, repeated(w), repeated(b), repeated}
+                          : AdaptedLayer{h.name, w, b});
   }
-  Tensors y = linear(x, weights, biases);
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    const HeadProjection& h = projections[i];
-    const Tensor adapted =
-        h.kv ? add_adapter(p, h.name, x, y[i], o, repeated) : add_adapter(p, h.name, x, y[i], o, as_is);
-    y[i] = reshape(adapted, {x.size(0), x.size(1), h.kv ? g.n_kv * f : g.n_head, g.head_dim});
-  }
+  Tensors y = adapted_layers(p, layers, x, o);
+  for (std::size_t i = 0; i < y.size(); ++i)
+    y[i] = reshape(y[i], {x.size(0), x.size(1), projections[i].kv ? g.n_kv * f : g.n_head, g.head_dim});
   return y;
 }
 

@@ -203,18 +203,34 @@ std::vector<bool> no_adapters(const std::vector<ParamSpec>& specs) {
   return out;
 }
 
-Tensor add_adapter(const ParamTree& p, const LayerName& name, const Tensor& x, const Tensor& y,
-                   const ApplyOptions& o, const std::function<Tensor(const Tensor&)>& as_weight) {
-  if (!p.any_adapters()) return y;
-  const std::string a_name = name.prefix + ".lora_A.weight";
-  const ParamSpec* spec = p.find_spec(a_name);
-  if (!spec) return y;
-  const Tensor& a = p[a_name];
-  Tensor b = p[LayerName(name.prefix + ".lora_B", name.part).weight()];
-  if (as_weight) b = as_weight(b);
-  // All parts of a fused projection share one A, and so one input and one draw.
-  const Tensor dropped = dropout(o, name.prefix + ".lora_dropout", spec->adapter.dropout, x);
-  return y + linear_partial(scale(linear_partial(dropped, a), spec->adapter.scale), b);
+Tensors adapted_layers(const ParamTree& p, const std::vector<AdaptedLayer>& layers, const Tensor& x,
+                       const ApplyOptions& o) {
+  Tensors weights, biases;
+  for (const AdaptedLayer& l : layers) {
+    weights.push_back(l.weight);
+    biases.push_back(l.bias);
+  }
+  if (!p.any_adapters()) return linear(x, weights, biases);
+  SmallVector<LowRank, 3> updates;
+  SmallVector<double, 3> dropouts;
+  bool drops = false;
+  for (const AdaptedLayer& l : layers) {
+    const std::string a = l.name.prefix + ".lora_A.weight";
+    const ParamSpec* const spec = p.find_spec(a);
+    updates.emplace_back();
+    dropouts.push_back(spec && o.train ? spec->adapter.dropout : 0);
+    if (!spec) continue;
+    const Tensor& b = p[LayerName(l.name.prefix + ".lora_B", l.name.part).weight()];
+    updates.back() = {p[a], l.as_weight ? l.as_weight(b) : b, spec->adapter.scale};
+    drops = drops || dropouts.back() > 0;
+  }
+  if (!drops) return linear(x, weights, biases, updates);
+  Tensors y = linear(x, weights, biases);
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    // All parts of a fused projection share one A, and so one input and one draw.
+    y[i] =
+        add_low_rank(y[i], dropout(o, layers[i].name.prefix + ".lora_dropout", dropouts[i], x), updates[i]);
+  return y;
 }
 
 void merge_adapters(const ParamTree& p) {

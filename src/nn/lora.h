@@ -60,10 +60,16 @@ ModelParams with_lora(ModelParams params, const LoraConfig& config, const std::v
 std::vector<bool> trained_ones(const std::vector<ParamSpec>& specs);
 std::vector<bool> no_adapters(const std::vector<ParamSpec>& specs);
 
-// y + scale * dropout(x) A^T B^T if the layer has an adapter, else y. `as_weight`: the transformation applied
-// to the layer's weight (repeated heads), to be applied to B.
-Tensor add_adapter(const ParamTree& p, const LayerName& name, const Tensor& x, const Tensor& y,
-                   const ApplyOptions& o, const std::function<Tensor(const Tensor&)>& as_weight = {});
+// A layer as it is applied.
+struct AdaptedLayer {
+  LayerName name;
+  Tensor weight, bias;                               // a bias may be undefined
+  std::function<Tensor(const Tensor&)> as_weight{};  // what was done to the weight (repeated heads), for B
+};
+// Layers with the same input: x W^T + bias, plus scale * dropout(x) A^T B^T where a layer has an adapter.
+// Without dropout a layer and its adapter are one product.
+Tensors adapted_layers(const ParamTree& p, const std::vector<AdaptedLayer>& layers, const Tensor& x,
+                       const ApplyOptions& o);
 
 // W += scale * B A for every adapted weight, in place; each rank updates its own part.
 void merge_adapters(const ParamTree& p);

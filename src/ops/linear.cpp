@@ -17,9 +17,12 @@ const auto P = Placement::partial();
 // partial: a Partial operand is never reduced, whatever it costs (linear_partial)
 enum class Sums : std::uint8_t { cheapest, partial };
 
-// The attributes of products with n weights: Sums, n.
+// The attributes of products with n weights, m of which have a low-rank update: Sums, n, m, and whose is
+// which: bit i is set if weight i has one.
 Sums sums_of(const OpCall::Strategies& s) { return static_cast<Sums>(s.attribute(0)); }
 int weights_of(const OpCall::Strategies& s) { return static_cast<int>(s.attribute(1)); }
+int updates_of(const OpCall::Strategies& s) { return static_cast<int>(s.attribute(2)); }
+bool has_update(const OpCall::Strategies& s, int weight) { return (s.attribute(3) >> weight & 1) != 0; }
 
 using Placements = OpCall::Strategies::Placements;
 Placements repeated(const Placement& p, int n) { return Placements(static_cast<std::size_t>(n), p); }
@@ -32,47 +35,65 @@ Placements joined(const Placement& first, std::initializer_list<Placements> list
 }
 
 // y_i[..., N_i] = x[..., K] w_i^T (+ b_i): inputs x, weights, biases (absent ones count). The weights are
-// stationary, and have equal kinds of placements (cut_alike).
+// stationary, and have equal kinds of placements (cut_alike). With updates further inputs a[r, K], then
+// b[N_i, r], and further outputs u = x a^T, of which u b^T is added to y_i.
 void linear_strategies(OpCall::Strategies& s) {
-  const int n = weights_of(s), last = s.input(0).rank() - 1;
+  const int n = weights_of(s), m = updates_of(s), last = s.input(0).rank() - 1;
   const Placement x = s.in(0), w = s.in(1);
-  const Placements all_R = repeated(R, n), all_P = repeated(P, n);
+  const Placements all_R = repeated(R, n), all_P = repeated(P, n), some_R = repeated(R, m);
   if (sums_of(s) == Sums::partial && x.is_partial() && w.is_replicated())
     return s.add(joined(P, {all_R, all_P}), all_P);
   if (w.is_replicated()) {
-    s.all_replicated(n);
-    if (x.is_sharded() && x.dim < last) s.add(joined(x, {all_R, all_R}), repeated(x, n));
-    if (x.is_partial()) s.add(joined(P, {all_R, all_P}), all_P);
-    if (x.is_sharded(last)) s.add(joined(x, {repeated(Placement::sharded(1, x.unit), n), all_P}), all_P);
-  } else if (w.is_sharded(0)) {
-    Placements weights, biases, outputs;
-    for (int i = 1; i <= n; ++i) {
-      weights.push_back(s.in(i));
-      biases.push_back(s.in(i));
-      outputs.push_back(Placement::sharded(last, s.in(i).unit));
+    s.all_replicated(n + m);
+    if (x.is_sharded() && x.dim < last) s.add(joined(x, {all_R, all_R, some_R, some_R}), repeated(x, n + m));
+    if (x.is_partial()) s.add(joined(P, {all_R, all_P, some_R, some_R}), repeated(P, n + m));
+    if (x.is_sharded(last)) {
+      const Placement in = Placement::sharded(1, x.unit);
+      s.add(joined(x, {repeated(in, n), all_P, repeated(in, m), some_R}), repeated(P, n + m));
     }
-    s.add(joined(R, {weights, biases}), outputs);
+  } else if (w.is_sharded(0)) {
+    Placements weights, biases, bs, outputs;
+    for (int i = 0; i < n; ++i) {
+      const Placement p = s.in(1 + i);
+      weights.push_back(p);
+      biases.push_back(p);
+      if (has_update(s, i)) bs.push_back(p);
+      outputs.push_back(Placement::sharded(last, p.unit));
+    }
+    for (int k = 0; k < m; ++k) outputs.push_back(R);
+    s.add(joined(R, {weights, biases, some_R, bs}), outputs);
   } else if (w.is_sharded(1)) {
-    s.add(joined(Placement::sharded(last, w.unit), {repeated(w, n), all_P}), all_P);
+    s.add(joined(Placement::sharded(last, w.unit), {repeated(w, n), all_P, repeated(w, m), some_R}),
+          repeated(P, n + m));
   } else if (w.is_partial()) {
-    s.add(joined(R, {all_P, all_P}), all_P);
-    s.all_replicated(n);
+    if (m == 0) s.add(joined(R, {all_P, all_P}), all_P);
+    s.all_replicated(n + m);
   }
 }
 
-// dx[..., K] = the sum over i of g_i[..., N_i] w_i: inputs g, then weights.
+// dx[..., K] = the sum over i of g_i[..., N_i] w_i: inputs g, then weights. With updates further inputs
+// du[..., r], then a[r, K], of which du a is added.
 void input_gradient_strategies(OpCall::Strategies& s) {
-  const int n = weights_of(s), last = s.input(0).rank() - 1;
+  const int n = weights_of(s), m = updates_of(s), last = s.input(0).rank() - 1;
   const Placement g = s.in(0), w = s.in(n);
-  const auto inputs = [](const Placements& of_g, const Placements& of_w) {
+  const auto with_updates = [&](Placements all, const Placement& du, const Placement& a) {
+    for (int k = 0; k < m; ++k) all.push_back(du);
+    for (int k = 0; k < m; ++k) all.push_back(a);
+    return all;
+  };
+  // The gradients of updates are like those of y, and their a is whole, unless it is cut along K.
+  const auto inputs = [&](const Placements& of_g, const Placements& of_w) {
     Placements all = of_g;
     for (const Placement& p : of_w) all.push_back(p);
-    return all;
+    const bool sums = of_w[0].is_sharded(0);
+    return with_updates(all, sums ? P : of_g[0], of_w[0].is_sharded(1) ? of_w[0] : R);
   };
   const Placements all_R = repeated(R, n), all_P = repeated(P, n);
   const bool some_partial = [&] {
     for (int i = 0; i < n; ++i)
       if (s.in(i).is_partial()) return true;
+    for (int k = 0; k < m; ++k)
+      if (s.in(2 * n + k).is_partial()) return true;
     return false;
   }();
   if (sums_of(s) == Sums::partial && some_partial && w.is_replicated())
@@ -100,7 +121,7 @@ void input_gradient_strategies(OpCall::Strategies& s) {
     }
     s.add(inputs(of_g, of_w), {P});
   } else if (w.is_partial()) {
-    s.add(inputs(all_R, all_P), {P});
+    if (m == 0) s.add(inputs(all_R, all_P), {P});
     s.all_replicated();
   }
 }
@@ -213,13 +234,58 @@ class Composed {
 struct Linears {
   Tensors w, bias;  // of equal number; a bias may be undefined
   Sums sums = Sums::cheapest;
+  SmallVector<LowRank, 3> updates{};  // empty, or one for each weight, which may be undefined
   i64 count() const { return static_cast<i64>(w.size()); }
+};
+// The weights that have updates.
+SmallVector<std::size_t, 3> updated(const Linears& l) {
+  SmallVector<std::size_t, 3> out;
+  for (std::size_t i = 0; i < l.updates.size(); ++i)
+    if (l.updates[i].a.defined()) out.push_back(i);
+  return out;
+}
+
+// Whose update it is, and its factor.
+struct UpdateOf {
+  int weight;
+  double scale;
+};
+
+// Terms of the gradient of a product's input besides those of its weights.
+struct UpdateGradients {
+  Tensors du, a;
 };
 
 Tensors product(const Tensor& x, const Linears& l);
-Tensor input_gradient(const Tensors& g, const Tensors& w, Sums sums);
+Tensors product_vjp(const Vjp& v, Sums sums, int n, const SmallVector<UpdateOf, 3>& updates);
+Tensor input_gradient(const Tensors& g, const Tensors& w, Sums sums, const UpdateGradients& updates = {});
 Tensors weight_gradients(const Tensors& g, const Tensor& x, Sums sums,
                          const SmallVector<GradientRoom, 3>& rooms = {});
+
+// y_i = x w_i^T + u_i b_i^T + bias_i; us and bs are empty, or undefined where there is no such term.
+void run_linear(OpCall& op, const Tensor& x, const Tensors& w, const Tensors& bias, const Tensors& us,
+                const Tensors& bs, const Tensors& y) {
+  if (!Context::current().has(&Kernels::linear)) {
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      Composed sum(op, y[i]);
+      sum.add(x, false, w[i], true);
+      if (!us.empty() && us[i].defined()) sum.add(us[i], false, bs[i], true);
+      if (bias[i].defined()) sum.add_bias(bias[i]);
+      sum.finish();
+    }
+    return;
+  }
+  const bool bf16 = computed_type(x) == DType::bf16;
+  const View rows = as_matrix(x);
+  const Views out = matrices(y);
+  Views weights, biases, of_u, of_b;
+  for (const Tensor& t : w) weights.push_back(t);
+  for (const Tensor& t : bias) biases.push_back(t);
+  for (const Tensor& t : us) of_u.push_back(t.defined() ? as_matrix(t) : View());
+  for (const Tensor& t : bs) of_b.push_back(t);
+  const i64 room = op.kernels().linear_workspace(bf16, rows, weights, of_u, of_b, out);
+  op.run(&Kernels::linear, bf16, rows, weights, biases, of_u, of_b, out, OpCall::workspace(room, DType::f32));
+}
 
 Tensors product(const Tensor& x, const Linears& l) {
   const std::size_t n = l.w.size();
@@ -238,75 +304,155 @@ Tensors product(const Tensor& x, const Linears& l) {
     accepts.stored |= u64{1} << (i + 1);
   }
   for (const Tensor& b : l.bias) inputs.push_back(b);
+  const SmallVector<std::size_t, 3> of_update = updated(l);
+  const std::size_t m = of_update.size();
+  const auto add_update_input = [&](const Tensor& t) {
+    accepts.stored |= u64{1} << inputs.size();
+    inputs.push_back(t);
+  };
+  i64 mask = 0;
+  for (const std::size_t i : of_update) {
+    const LowRank& u = l.updates[i];
+    REDCO_CHECK(u.a.rank() == 2 && u.a.shape()[1] == l.w[i].shape()[1] &&
+                    u.b.shape() == Shape({l.w[i].shape()[0], u.a.shape()[0]}),
+                "[linear] shapes do not match: weight {} and its low-rank update {}, {}", describe(l.w[i]),
+                describe(u.a), describe(u.b));
+    mask |= i64{1} << i;
+    counts.push_back(numel(x.shape()) / std::max<i64>(1, x.shape().back()) * u.a.shape()[0]);
+    add_update_input(u.a);
+  }
+  for (const std::size_t i : of_update) add_update_input(l.updates[i].b);
   OpCall op("linear", inputs, accepts);
   op.choose(counts, linear_strategies,
-            {.attributes = {static_cast<i64>(l.sums), l.count()}, .stationary = stationary});
+            {.attributes = {static_cast<i64>(l.sums), l.count(), static_cast<i64>(m), mask},
+             .stationary = stationary});
   const Tensor& in = op.in(0);
   const DType type = computed_type(in);
-  Tensors y;
+  Tensors y, us;
   Shape shape = x.shape();
   for (const Tensor& w : l.w) {
     shape.back() = w.shape()[0];
     y.push_back(op.output(shape, type, x.hidden()));
     op.flops(2.0 * y.back().local_numel() * in.local().back());
   }
-  const Tensors w = some_inputs(op, 1, n), bias = some_inputs(op, 1 + static_cast<int>(n), n);
-  if (Context::current().has(&Kernels::linear)) {
-    const bool bf16 = type == DType::bf16;
-    const View rows = as_matrix(in);
-    const Views out = matrices(y);
-    Views weights, biases;
-    for (const Tensor& t : w) weights.push_back(t);
-    for (const Tensor& t : bias) biases.push_back(t);
-    const i64 room = op.kernels().linear_workspace(bf16, rows, weights, out);
-    op.run(&Kernels::linear, bf16, rows, weights, biases, out, OpCall::workspace(room, DType::f32));
-  } else {
-    for (std::size_t i = 0; i < n; ++i) {
-      Composed sum(op, y[i]);
-      sum.add(in, false, w[i], true);
-      if (bias[i].defined()) sum.add_bias(bias[i]);
-      sum.finish();
-    }
+  for (const std::size_t i : of_update) {
+    shape.back() = l.updates[i].a.shape()[0];
+    us.push_back(op.output(shape, type, x.hidden()));
+    op.flops(2.0 * us.back().local_numel() * (in.local().back() + y[i].local().back()));
   }
+  const auto first_update = static_cast<int>(1 + 2 * n);
+  const Tensors w = some_inputs(op, 1, n), bias = some_inputs(op, 1 + static_cast<int>(n), n),
+                as = some_inputs(op, first_update, m),
+                bs = some_inputs(op, first_update + static_cast<int>(m), m);
+  if (m > 0) run_linear(op, in, as, Tensors(m), {}, {}, us);
+  Tensors u_of(m > 0 ? n : 0), b_of(u_of.size());
+  for (std::size_t k = 0; k < m; ++k) {
+    const double factor = l.updates[of_update[k]].scale;
+    Context::current().constant(factor);
+    op.run(&Kernels::affine, us[k], us[k], factor, 0);
+    u_of[of_update[k]] = us[k];
+    b_of[of_update[k]] = bs[k];
+  }
+  run_linear(op, in, w, bias, u_of, b_of, y);
+
   // Only the gradients of the weights need x.
   bool trained = false;
   for (const Tensor& t : l.w) trained = trained || t.node();
+  for (const std::size_t i : of_update) trained = trained || l.updates[i].a.node();
   Tensors saved = {trained ? x : Tensor()};
   for (const Tensor& t : l.w) saved.push_back(t);
-  op.record(std::move(saved), [sums = l.sums, n](const Vjp& v) {
-    Tensors d(1 + 2 * n), gs, ws, of_weights;
-    SmallVector<GradientRoom, 3> rooms;
-    SmallVector<std::size_t, 3> wanted;
-    for (std::size_t i = 0; i < n; ++i) {
-      const int at = static_cast<int>(i);
-      if (!v.g(at).defined()) continue;
-      const Tensor& w = v.saved(1 + at);
-      const Tensor g = with_all_rows(v.g(at), w);
-      gs.push_back(g);
-      ws.push_back(w);
-      if (const int b = 1 + at + static_cast<int>(n); v.needs(b))
-        d[b] = sum_to(v.g(at), {w.shape()[0]}, 0, v.room(b));
-      if (!v.needs(1 + at)) continue;
-      if (auto* factors = v.factors(1 + at)) {
-        factors->push_back({g, v.saved(0)});
-      } else {
-        wanted.push_back(i);
-        of_weights.push_back(g);
-        rooms.push_back(v.room(1 + at));
-      }
-    }
-    if (!wanted.empty()) {
-      const Tensors dw = weight_gradients(of_weights, v.saved(0), sums, rooms);
-      for (std::size_t i = 0; i < wanted.size(); ++i) d[1 + wanted[i]] = dw[i];
-    }
-    if (v.needs(0) && !gs.empty()) d[0] = input_gradient(gs, ws, sums);
-    return d;
+  for (const std::size_t i : of_update) saved.push_back(l.updates[i].a);
+  for (const std::size_t i : of_update) saved.push_back(l.updates[i].b);
+  for (const Tensor& t : us) saved.push_back(t);
+  SmallVector<UpdateOf, 3> updates;
+  for (const std::size_t i : of_update) updates.push_back({static_cast<int>(i), l.updates[i].scale});
+  op.record(std::move(saved), [sums = l.sums, n, updates](const Vjp& v) {
+    return product_vjp(v, sums, static_cast<int>(n), updates);
   });
   return y;
 }
 
-Tensor input_gradient(const Tensors& g, const Tensors& w, Sums sums) {
-  const std::size_t n = g.size();
+// Weight gradients that have the same left operand x, of those inputs of the op that need one.
+class WeightGradients {
+ public:
+  WeightGradients(const Vjp& v, const Tensor& x) : v_(v), x_(x) {}
+  void add(int input, const Tensor& g) {
+    if (!v_.needs(input)) return;
+    if (auto* factors = v_.factors(input)) {
+      factors->push_back({g, x_});
+      return;
+    }
+    inputs_.push_back(input);
+    g_.push_back(g);
+    rooms_.push_back(v_.room(input));
+  }
+  void write(Tensors& d, Sums sums) const {
+    if (g_.empty()) return;
+    const Tensors dw = weight_gradients(g_, x_, sums, rooms_);
+    for (std::size_t i = 0; i < g_.size(); ++i) d[static_cast<std::size_t>(inputs_[i])] = dw[i];
+  }
+
+ private:
+  const Vjp& v_;
+  const Tensor& x_;
+  SmallVector<int, 3> inputs_;
+  Tensors g_;
+  SmallVector<GradientRoom, 3> rooms_;
+};
+
+// Inputs x, w[n], bias[n], a[m], b[m]; outputs y[n], u[m]; saved x, w, a, b, u. The products of updates never
+// reduce a Partial operand: their sums are Partial like those of the weights.
+Tensors product_vjp(const Vjp& v, Sums sums, int n, const SmallVector<UpdateOf, 3>& updates) {
+  const int m = static_cast<int>(updates.size());
+  Tensors d(static_cast<std::size_t>(1 + 2 * n + 2 * m)), all_g(static_cast<std::size_t>(n)), gs, ws;
+  const Tensor x = v.saved(0);
+  WeightGradients of_w(v, x), of_a(v, x);
+  for (int i = 0; i < n; ++i) {
+    if (!v.g(i).defined()) continue;
+    const Tensor w = v.saved(1 + i), g = with_all_rows(v.g(i), w);
+    all_g[static_cast<std::size_t>(i)] = g;
+    gs.push_back(g);
+    ws.push_back(w);
+    const int bias = 1 + n + i;
+    if (v.needs(bias)) d[static_cast<std::size_t>(bias)] = sum_to(v.g(i), {w.shape()[0]}, 0, v.room(bias));
+    of_w.add(1 + i, g);
+  }
+  of_w.write(d, sums);
+  UpdateGradients of_x;
+  for (int k = 0; k < m; ++k) {
+    const Tensor g = all_g[static_cast<std::size_t>(updates[k].weight)], u = v.saved(1 + n + 2 * m + k);
+    const int a = 1 + 2 * n + k, b = a + m;
+    // u has a cotangent if a gradient that was computed from it is differentiated.
+    Tensor du = v.g(n + k);
+    if (g.defined()) {
+      WeightGradients of_b(v, u);
+      of_b.add(b, g);
+      of_b.write(d, Sums::partial);
+      const Tensor part = input_gradient({g}, {v.saved(1 + n + m + k)}, Sums::partial);
+      du = du.defined() ? du + part : part;
+    }
+    if (!du.defined()) continue;
+    du = scale(du, updates[k].scale);
+    of_a.add(a, du);
+    of_x.du.push_back(du);
+    of_x.a.push_back(v.saved(1 + n + k));
+  }
+  of_a.write(d, Sums::partial);
+  if (!v.needs(0)) return d;
+  if (!v.create_graph() && !gs.empty()) {
+    d[0] = input_gradient(gs, ws, sums, of_x);
+    return d;
+  }
+  Tensors parts;
+  if (!gs.empty()) parts.push_back(input_gradient(gs, ws, sums));
+  for (std::size_t k = 0; k < of_x.du.size(); ++k)
+    parts.push_back(input_gradient({of_x.du[k]}, {of_x.a[k]}, Sums::partial));
+  if (!parts.empty()) d[0] = add(parts);
+  return d;
+}
+
+Tensor input_gradient(const Tensors& g, const Tensors& w, Sums sums, const UpdateGradients& updates) {
+  const std::size_t n = g.size(), m = updates.du.size();
   Tensors inputs = g;
   SmallVector<int, 4> stationary;
   Accepts accepts = Accepts::activations();
@@ -317,15 +463,24 @@ Tensor input_gradient(const Tensors& g, const Tensors& w, Sums sums) {
     stationary.push_back(static_cast<int>(n + i));
     accepts.stored |= u64{1} << (n + i);
   }
+  for (const Tensor& t : updates.du) inputs.push_back(t);
+  for (const Tensor& t : updates.a) {
+    accepts.stored |= u64{1} << inputs.size();
+    inputs.push_back(t);
+  }
   Shape shape = g[0].shape();
   shape.back() = w[0].shape()[1];
   OpCall op("linear_input_gradient", inputs, accepts);
   op.choose({numel(shape)}, input_gradient_strategies,
-            {.attributes = {static_cast<i64>(sums), static_cast<i64>(n)}, .stationary = stationary});
+            {.attributes = {static_cast<i64>(sums), static_cast<i64>(n), static_cast<i64>(m)},
+             .stationary = stationary});
   const DType type = computed_type(op.in(0));
   Tensor dx = op.output(shape, type, g[0].hidden());
-  const Tensors gs = some_inputs(op, 0, n);
-  const Tensors ws = some_inputs(op, static_cast<int>(n), n);
+  Tensors gs = some_inputs(op, 0, n), ws = some_inputs(op, static_cast<int>(n), n);
+  for (std::size_t k = 0; k < m; ++k) {
+    gs.push_back(op.in(static_cast<int>(2 * n + k)));
+    ws.push_back(op.in(static_cast<int>(2 * n + m + k)));
+  }
   for (const Tensor& t : gs) op.flops(2.0 * dx.local_numel() * t.local().back());
   if (Context::current().has(&Kernels::linear_input_gradient)) {
     const bool bf16 = type == DType::bf16;
@@ -335,8 +490,12 @@ Tensor input_gradient(const Tensors& g, const Tensors& w, Sums sums) {
     op.run(&Kernels::linear_input_gradient, bf16, of_g, of_w, out, OpCall::workspace(room, DType::f32));
   } else {
     Composed sum(op, dx);
-    for (std::size_t i = 0; i < n; ++i) sum.add(gs[i], false, ws[i], false);
+    for (std::size_t i = 0; i < gs.size(); ++i) sum.add(gs[i], false, ws[i], false);
     sum.finish();
+  }
+  if (m > 0) {
+    op.no_gradient();
+    return dx;
   }
   Tensors saved = g;
   for (const Tensor& t : w) saved.push_back(t);
@@ -425,14 +584,25 @@ bool simple(const Tensor& w, const Tensor& bias) {
 
 }  // namespace
 
-Tensors linear(const Tensor& x, const Tensors& w, const Tensors& bias) {
-  REDCO_CHECK(w.size() == bias.size(), "[linear] {} weights, {} biases", w.size(), bias.size());
+Tensors linear(const Tensor& x, const Tensors& w, const Tensors& bias,
+               const SmallVector<LowRank, 3>& updates) {
+  REDCO_CHECK(w.size() == bias.size() && (updates.empty() || updates.size() == w.size()),
+              "[linear] {} weights, {} biases, {} low-rank updates", w.size(), bias.size(), updates.size());
   bool together = cut_alike(w);
   for (std::size_t i = 0; i < w.size(); ++i) together = together && simple(w[i], bias[i]);
-  if (together) return product(x, {.w = w, .bias = bias});
+  for (const LowRank& u : updates)
+    together = together && (!u.a.defined() || (u.a.rank() == 2 && u.b.rank() == 2));
+  if (together) return product(x, {.w = w, .bias = bias, .updates = updates});
   Tensors y;
-  for (std::size_t i = 0; i < w.size(); ++i) y.push_back(linear(x, w[i], bias[i]));
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    y.push_back(linear(x, w[i], bias[i]));
+    if (!updates.empty()) y.back() = add_low_rank(y.back(), x, updates[i]);
+  }
   return y;
+}
+Tensor add_low_rank(const Tensor& y, const Tensor& x, const LowRank& u) {
+  if (!u.a.defined()) return y;
+  return y + linear_partial(scale(linear_partial(x, u.a), u.scale), u.b);
 }
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {
   REDCO_CHECK(x.rank() >= 1 && w.visible() >= 2 && x.shape().back() == w.shape().back(),

@@ -5,13 +5,24 @@
 
 namespace redco {
 
+// A low-rank update W + scale B A of a weight W[O, I] (LoRA; Hu et al. 2021): A[r, I], B[O, r], placed like
+// W's inputs and outputs. Undefined: none.
+struct LowRank {
+  Tensor a, b;
+  double scale = 1;
+};
+
 // y[..., O] = x[..., I] W[O, I]^T (+ bias[O]). The weight is stationary: it is only sliced, never moved.
 // Leading dims of W (experts, hidden dims of vmap) give a batched product: W[..., O, I] and x[..., B, I]
 // broadcast over them.
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias = {});
 // Several layers with the same input, as one call: y_i = x W_i^T + bias_i, where biases may be undefined.
 // Weights that are placed alike are one op, with one product for dx.
-Tensors linear(const Tensor& x, const Tensors& w, const Tensors& bias);
+// updates: empty, or one for each layer.
+Tensors linear(const Tensor& x, const Tensors& w, const Tensors& bias,
+               const SmallVector<LowRank, 3>& updates = {});
+// y + scale x A^T B^T, where x may be another input than that of y's layer. A Partial x is not reduced.
+Tensor add_low_rank(const Tensor& y, const Tensor& x, const LowRank& update);
 // The same as the first without bias, but a Partial x is never reduced, neither here nor in gradients. Its
 // result, which may be Partial, is added to another Partial sum: for low-rank paths parallel to a layer.
 Tensor linear_partial(const Tensor& x, const Tensor& w);

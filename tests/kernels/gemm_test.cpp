@@ -242,7 +242,7 @@ void check_products(const ProductCase& c, bool bf16) {
   const auto has_few = [&c](i64 m, DType a, bool trans_a, DType b, bool trans_b) {
     const i64 most = trans_b && is_grouped(b) ? 2 * kFewRows : kFewRows;
     if (m > most || (trans_a && (m > kFewRows || a != DType::f32))) return false;
-    return trans_b ? c.k.size() == 1 : b == DType::f32;
+    return trans_b ? c.k.size() == 1 || !is_grouped(b) : b == DType::f32;
   };
   const bool short_sums = std::ranges::any_of(c.k, [](i64 k) { return k < 256; });
   const bool few = has_few(c.m, c.a, c.trans_a, c.b, c.trans_b) ||

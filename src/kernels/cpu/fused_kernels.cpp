@@ -250,11 +250,14 @@ Product product_into(const View& y) {
   return p;
 }
 
-Products linear_products(const View& x, const Views& weights, const Views& y) {
+Products linear_products(const View& x, const Views& weights, const Views& u, const Views& v,
+                         const Views& y) {
   Products all;
   for (std::size_t i = 0; i < y.size(); ++i) {
     all.push_back(product_into(y[i]));
     all.back().terms.push_back({matrix_of(x), matrix_of(weights[i], true), x.last()});
+    if (!u.empty() && u[i].present)
+      all.back().terms.push_back({matrix_of(u[i]), matrix_of(v[i], true), u[i].last()});
   }
   return all;
 }
@@ -291,14 +294,15 @@ void run_f64(const Products& all, const Views& biases = {}) {
 
 void add_products(Kernels& t) {
   t.linear.run = [](const bool& bf16, const View& x, const Views& weights, const Views& biases,
-                    const Views& y, const View& workspace) {
-    Products all = linear_products(x, weights, y);
+                    const Views& u, const Views& v, const Views& y, const View& workspace) {
+    Products all = linear_products(x, weights, u, v, y);
     if (x.dtype == DType::f64) return run_f64(all, biases);
     for (std::size_t i = 0; i < all.size(); ++i) all[i].bias = pointer<float>(biases[i]);
     products(all, bf16, products_room(workspace));
   };
-  t.linear_workspace = [](bool bf16, const View& x, const Views& weights, const Views& y) {
-    return x.dtype == DType::f64 ? 0 : products_workspace(linear_products(x, weights, y), bf16);
+  t.linear_workspace = [](bool bf16, const View& x, const Views& weights, const Views& u, const Views& v,
+                          const Views& y) {
+    return x.dtype == DType::f64 ? 0 : products_workspace(linear_products(x, weights, u, v, y), bf16);
   };
   t.linear_input_gradient.run = [](const bool& bf16, const Views& g, const Views& weights, const View& dx,
                                    const View& workspace) {

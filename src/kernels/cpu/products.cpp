@@ -47,16 +47,17 @@ void fill_room(float* room, i64 m, const Term& t) {
 
 // Rows of a stored matrix: y[m, n] = x[m, k] w[n, k]^T, of the rows of x from `row` on and those of w from
 // `first` on.
-void few_rows(i64 row, i64 m, i64 n, const Term& t, float* room, i64 first, float* y, i64 ld) {
+// before: 1 adds to y, 0 doesn't; a matrix of groups doesn't add.
+void few_rows(i64 row, i64 m, i64 n, const Term& t, float* room, i64 first, float before, float* y, i64 ld) {
   const Matrix& w = t.b;
   const i64 k = t.k;
   const float* const x = (copied(t) ? room : elements<float>(t.a, 0, 0)) + row * k;
   if (w.type == DType::f32)
     return REDCO_ISA_CALL(
-        rows_times_bt(m, n, k, 1.0f, x, k, elements<float>(w, first, 0), w.row / 4, 0.0f, y, ld));
+        rows_times_bt(m, n, k, 1.0f, x, k, elements<float>(w, first, 0), w.row / 4, before, y, ld));
   if (w.type == DType::bf16)
     return REDCO_ISA_CALL(
-        rows_times_bt(m, n, k, 1.0f, x, k, elements<bf16>(w, first, 0), w.row / 2, 0.0f, y, ld));
+        rows_times_bt(m, n, k, 1.0f, x, k, elements<bf16>(w, first, 0), w.row / 2, before, y, ld));
   visit_groups(w.type, [&](auto zero) {
     using G = decltype(zero);
     const G* const groups = elements<G>(w, first, 0);
@@ -74,18 +75,18 @@ i64 most_few_rows(DType b, Unit unit) {
   return is_grouped(b) ? 2 * kFewRows : kFewRows;
 }
 
-// The layout that products of few rows need: one b by rows, which is stored as its transpose; or b by
-// columns, in fp32.
+// The layout that products of few rows need: b by rows, which is stored as its transpose, and groups in the
+// first term only; or b by columns, in fp32.
 enum class Few : std::uint8_t { no, by_rows, by_columns };
 Few few_rows_of(const Product& p, Unit unit) {
   if (p.terms.empty()) return Few::no;
-  bool by_columns = p.m <= kFewRows;
+  const Matrix& b = p.terms[0].b;
+  bool by_columns = p.m <= kFewRows, by_rows = p.m <= most_few_rows(b.type, unit);
   for (const Term& t : p.terms) {
     if ((t.a.trans && (p.m > kFewRows || t.a.type != DType::f32)) || t.k == 0) return Few::no;
     by_columns = by_columns && !t.b.trans && t.b.type == DType::f32;
+    by_rows = by_rows && t.b.trans && (&t == &p.terms[0] || !is_grouped(t.b.type));
   }
-  const Matrix& b = p.terms[0].b;
-  const bool by_rows = p.terms.size() == 1 && b.trans && p.m <= most_few_rows(b.type, unit);
   return by_rows ? Few::by_rows : by_columns ? Few::by_columns : Few::no;
 }
 i64 few_rows_room(const Product& p) {
@@ -169,19 +170,23 @@ void finish(const Work& w, i64 row, i64 rows, i64 column, i64 columns, const Sum
 // One piece of a product of few rows by rows of b.
 void piece_by_rows(const Work& w, i64 piece) {
   const Product& p = w.of_few;
-  const Term& t = p.terms[0];
   const i64 first = piece * kRowsOfB, last = std::min(first + kRowsOfB, p.n);
   const i64 passes = ceil_div(p.m, kFewRows);
   // Several passes find these rows of b in the L2 cache. A multiple of the rows that are read together.
   constexpr i64 kUnit = 12, kNearBytes = i64{1} << 18;
-  const i64 near = passes == 1 ? kRowsOfB : std::clamp(kNearBytes / t.b.row / kUnit * kUnit, kUnit, kRowsOfB);
+  const i64 near =
+      passes == 1 ? kRowsOfB : std::clamp(kNearBytes / p.terms[0].b.row / kUnit * kUnit, kUnit, kRowsOfB);
   std::array<float, kFewRows * kRowsOfB> own;  // NOLINT: written below
   for (i64 j = first; j < last; j += near) {
     const i64 n = std::min(near, last - j);
     for (i64 i = 0; i < passes; ++i) {
       const i64 r = i * p.m / passes, rows = (i + 1) * p.m / passes - r;
       const Sums sums = sums_at(w, r, j, n, own.data());
-      few_rows(r, rows, n, t, w.few_room, j, sums.to, sums.ld);
+      float* room = w.few_room;
+      for (const Term& t : p.terms) {
+        few_rows(r, rows, n, t, room, j, &t == &p.terms[0] ? 0.0f : 1.0f, sums.to, sums.ld);
+        room += room_of(p.m, t);
+      }
       finish(w, r, rows, j, n, sums);
     }
   }
