@@ -40,8 +40,9 @@ void attend(const AttentionShape& s, const Rows<T>& r, ScoreBlock<T> block, cons
     if constexpr (std::is_same_v<T, float> && std::is_same_v<B, bf16>) {
       if (r.stored) {
         const DotProduct p{block.cols, s.D};
-        p.pack(keys_here, s.k_stride, widened);
-        p.multiply(rows, r.stored, s.q_stride, widened, block.s, block.ld, widened + p.size_of_b());
+        p.pack({keys_here, s.k_stride, true}, widened);
+        p.multiply<bf16>(rows, {r.stored, s.q_stride}, widened, false, block.s, block.ld,
+                         widened + p.size_of_b());
       }
     }
     if (!r.stored)
@@ -50,8 +51,17 @@ void attend(const AttentionShape& s, const Rows<T>& r, ScoreBlock<T> block, cons
     if (s.D == 0) std::fill(block.s, block.s + rows * block.ld, T(0));
     REDCO_ISA_CALL(attend_block(block, r.m, r.l, correction));
     REDCO_ISA_CALL(scale_rows(r.out, r.out_ld, rows, s.D, correction));
-    block_gemm<T, B>(false, false, rows, s.D, block.cols, 1, block.s, block.ld, v + k0 * s.v_stride,
-                     s.v_stride, 1, r.out, r.out_ld, widened);
+    const B* const values = v + k0 * s.v_stride;
+    if constexpr (std::is_same_v<T, float> && std::is_same_v<B, bf16>) {
+      if (r.stored) {
+        const DotProduct p{s.D, block.cols};
+        p.pack({values, s.v_stride}, widened);
+        p.multiply<float>(rows, {block.s, block.ld}, widened, true, r.out, r.out_ld, widened + p.size_of_b());
+      }
+    }
+    if (!r.stored)
+      block_gemm<T, B>(false, false, rows, s.D, block.cols, 1, block.s, block.ld, values, s.v_stride, 1,
+                       r.out, r.out_ld, widened);
   }
 }
 
@@ -151,8 +161,9 @@ i64 room_of_block(const AttentionShape& s, bool bf16_q, bool bf16_k) {
   const i64 rows = std::min(s.Tq, kQueryBlock);
   i64 widened = bf16_k ? s.D * kKeyBlock : 0;
   if (multiplies_stored(s, bf16_q)) {
-    const DotProduct p{kKeyBlock, s.D};
-    widened = std::max(widened, p.size_of_b() + p.size_of_a(rows));
+    const DotProduct scores{kKeyBlock, s.D}, sums{s.D, kKeyBlock};
+    widened = std::max(
+        {widened, scores.size_of_b() + scores.size_of_a(rows), sums.size_of_b() + sums.size_of_a(rows)});
   }
   return (bf16_q ? 2 * rows * s.D : 0) + rows * kKeyBlock + widened;
 }

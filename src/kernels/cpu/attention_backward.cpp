@@ -9,12 +9,12 @@
 namespace redco::kernels {
 namespace {
 
-// Operands of scores and dP that are multiplied as they are stored: rows of q and g, and k and v, packed
-// block by block.
+// Operands that are multiplied as they are stored: rows of q and g, and what is packed block by block of
+// keys, as the right operand of scores and dP: k and v, and of dq: k.
 struct Stored {
   const bf16 *q, *g;
-  const float *k, *v;
-  float* room;
+  const float *k, *v, *k_of_dq;
+  float* room;  // of the products' other operands
 };
 
 // One head. The caller sets dq, dk, dv to zero. ds_sum: null, or [Tq, Tk] to which dS is added. stored: or
@@ -28,11 +28,29 @@ struct Head {
   const Stored* stored;
 };
 
-// Of a block of k or v.
-i64 size_of_packed(const AttentionShape& s) { return DotProduct{kKeyBlock, s.D}.size_of_b(); }
+// Products of a block with all its rows and columns: of scores and dP; of dq; of dk and dv.
+DotProduct of_scores(const AttentionShape& s) { return {kKeyBlock, s.D}; }
+DotProduct of_dq(const AttentionShape& s) { return {s.D, kKeyBlock}; }
+DotProduct of_dk(const AttentionShape& s) { return {s.D, kQueryBlock}; }
+// What they need besides k and v: q and g as right operands, and a left operand.
+i64 room_of_products(const AttentionShape& s) {
+  return 2 * of_dk(s).size_of_b() +
+         std::max({of_scores(s).size_of_a(kQueryBlock), of_dq(s).size_of_a(kQueryBlock),
+                   of_dk(s).size_of_a(kKeyBlock)});
+}
 
 // P and dS of a block.
 i64 scores_of_block(const AttentionShape& s) { return 2 * std::min(s.Tq, kQueryBlock) * kKeyBlock; }
+
+// q k^T and g v^T of a block.
+void multiply_scores(const AttentionShape& s, const Stored& y, i64 q0, i64 rows, i64 k0, i64 cols,
+                     float* scores, float* dp) {
+  const DotProduct p{cols, s.D};
+  const i64 o_ld = s.H * s.D, packed = k0 / kKeyBlock * of_scores(s).size_of_b();
+  float* const left = y.room + 2 * of_dk(s).size_of_b();
+  p.multiply<bf16>(rows, {y.q + q0 * s.q_stride, s.q_stride}, y.k + packed, false, scores, kKeyBlock, left);
+  p.multiply<bf16>(rows, {y.g + q0 * o_ld, o_ld}, y.v + packed, false, dp, kKeyBlock, left);
+}
 
 template <class T>
 void head_backward(const AttentionShape& s, const AttentionArgs& a, ScoreBlock<T> block, const Head<T>& x,
@@ -40,7 +58,7 @@ void head_backward(const AttentionShape& s, const AttentionArgs& a, ScoreBlock<T
   block.s = scores;
   block.ld = kKeyBlock;
   T* const ds = scores + scores_of_block(s) / 2;
-  T delta[kQueryBlock];
+  T delta[kQueryBlock], scales[kQueryBlock];
   const T scale = block.scale;
   for (i64 q0 = 0; q0 < s.Tq; q0 += kQueryBlock) {
     const i64 rows = std::min(kQueryBlock, s.Tq - q0);
@@ -55,29 +73,41 @@ void head_backward(const AttentionShape& s, const AttentionArgs& a, ScoreBlock<T
       block.k0 = k0;
       block.cols = cols;
       const T* const k = x.k + k0 * x.k_ld;
+      T *const dq = x.dq + q0 * x.o_ld, *const dk = x.dk + k0 * x.dkv_ld, *const dv = x.dv + k0 * x.dkv_ld;
+      const auto add_to_bias = [&] {
+        for (i64 i = 0; x.ds_sum && i < rows; ++i)
+          REDCO_ISA_CALL(axpy(T(1), ds + i * block.ld, x.ds_sum + (q0 + i) * s.Tk + k0, cols));
+      };
       if constexpr (std::is_same_v<T, float>) {
-        if (const Stored* const y = x.stored) {
-          const DotProduct p{cols, s.D};
-          const i64 o_ld = s.H * s.D, packed = k0 / kKeyBlock * size_of_packed(s);
-          p.multiply(rows, y->q + q0 * s.q_stride, s.q_stride, y->k + packed, block.s, block.ld, y->room);
-          p.multiply(rows, y->g + q0 * o_ld, o_ld, y->v + packed, ds, block.ld, y->room);
+        if (x.stored) {
+          multiply_scores(s, *x.stored, q0, rows, k0, cols, block.s, ds);
+          REDCO_ISA_CALL(attend_block_backward(block, x.lse + q0, delta, ds));
+          add_to_bias();
+          std::fill_n(scales, rows, scale);
+          REDCO_ISA_CALL(scale_rows(ds, block.ld, rows, cols, scales));
+          const DotProduct of_q{s.D, cols}, of_k{s.D, rows};
+          const Stored& y = *x.stored;
+          const float* const right = y.k_of_dq + k0 / kKeyBlock * of_dq(s).size_of_b();
+          float *const packed_q = y.room, *const packed_g = packed_q + of_dk(s).size_of_b(),
+                       *const left = packed_g + of_dk(s).size_of_b();
+          if (k0 <= keys.begin) {  // the first block of keys for these queries
+            of_k.pack({y.q + q0 * s.q_stride, s.q_stride}, packed_q);
+            of_k.pack({y.g + q0 * s.H * s.D, s.H * s.D}, packed_g);
+          }
+          of_k.multiply<float>(cols, {block.s, block.ld, true}, packed_g, true, dv, x.dkv_ld, left);
+          of_q.multiply<float>(rows, {ds, block.ld}, right, true, dq, x.o_ld, left);
+          of_k.multiply<float>(cols, {ds, block.ld, true}, packed_q, true, dk, x.dkv_ld, left);
+          continue;
         }
       }
-      if (!x.stored) {
-        block_gemm<T>(false, true, rows, cols, s.D, 1, q, x.q_ld, k, x.k_ld, 0, block.s, block.ld);
-        block_gemm<T>(false, true, rows, cols, s.D, 1, g, x.o_ld, x.v + k0 * x.v_ld, x.v_ld, 0, ds, block.ld);
-      }
+      block_gemm<T>(false, true, rows, cols, s.D, 1, q, x.q_ld, k, x.k_ld, 0, block.s, block.ld);
+      block_gemm<T>(false, true, rows, cols, s.D, 1, g, x.o_ld, x.v + k0 * x.v_ld, x.v_ld, 0, ds, block.ld);
       if (s.D == 0) std::fill_n(scores, scores_of_block(s), T(0));
       REDCO_ISA_CALL(attend_block_backward(block, x.lse + q0, delta, ds));
-      block_gemm<T>(true, false, cols, s.D, rows, 1, block.s, block.ld, g, x.o_ld, 1, x.dv + k0 * x.dkv_ld,
-                    x.dkv_ld);
-      block_gemm<T>(false, false, rows, s.D, cols, scale, ds, block.ld, k, x.k_ld, 1, x.dq + q0 * x.o_ld,
-                    x.o_ld);
-      block_gemm<T>(true, false, cols, s.D, rows, scale, ds, block.ld, q, x.q_ld, 1, x.dk + k0 * x.dkv_ld,
-                    x.dkv_ld);
-      if (x.ds_sum)
-        for (i64 i = 0; i < rows; ++i)
-          REDCO_ISA_CALL(axpy(T(1), ds + i * block.ld, x.ds_sum + (q0 + i) * s.Tk + k0, cols));
+      add_to_bias();
+      block_gemm<T>(true, false, cols, s.D, rows, 1, block.s, block.ld, g, x.o_ld, 1, dv, x.dkv_ld);
+      block_gemm<T>(false, false, rows, s.D, cols, scale, ds, block.ld, k, x.k_ld, 1, dq, x.o_ld);
+      block_gemm<T>(true, false, cols, s.D, rows, scale, ds, block.ld, q, x.q_ld, 1, dk, x.dkv_ld);
     }
   }
 }
@@ -87,8 +117,8 @@ void head_backward(const AttentionShape& s, const AttentionArgs& a, ScoreBlock<T
 i64 room_of_head(const AttentionShape& s, bool bf16) {
   i64 room = scores_of_block(s) + (bf16 ? 4 * (s.Tq + s.Tk) * s.D : 0);
   if (multiplies_stored(s, bf16))
-    room +=
-        2 * ceil_div(s.Tk, kKeyBlock) * size_of_packed(s) + DotProduct{kKeyBlock, s.D}.size_of_a(kQueryBlock);
+    room += ceil_div(s.Tk, kKeyBlock) * (2 * of_scores(s).size_of_b() + of_dq(s).size_of_b()) +
+            room_of_products(s);
   return room;
 }
 
@@ -139,29 +169,31 @@ void attention_backward(const AttentionShape& s, const AttentionArgs& a, const X
       T *const wq = room + scores_of_block(s), *const wo = wq + queries, *const wg = wo + queries,
                *const wdq = wg + queries, *const wk = wdq + queries, *const wv = wk + keys,
                *const wdk = wv + keys, *const wdv = wdk + keys;
+      const bool as_stored = multiplies_stored(s, true);
       for (i64 i = 0; i < s.Tq; ++i) {
-        widen(hq + i * s.q_stride, wq + i * s.D, s.D);
+        if (!as_stored) widen(hq + i * s.q_stride, wq + i * s.D, s.D);
         widen(out + at + i * o_ld, wo + i * s.D, s.D);
         widen(g + at + i * o_ld, wg + i * s.D, s.D);
       }
-      const bool as_stored = multiplies_stored(s, true);
-      for (i64 i = 0; i < s.Tk; ++i) {
+      for (i64 i = 0; !as_stored && i < s.Tk; ++i) {
         widen(hk + i * s.k_stride, wk + i * s.D, s.D);
-        if (!as_stored) widen(hv + i * s.v_stride, wv + i * s.D, s.D);
+        widen(hv + i * s.v_stride, wv + i * s.D, s.D);
       }
       std::fill_n(wdq, queries, T(0));
       std::fill_n(wdk, 2 * keys, T(0));
       x = {wq, wk, wv, wo, wg, x.lse, wdq, wdk, wdv, s.D, s.D, s.D, s.D, s.D, nullptr, nullptr};
       if (as_stored) {
-        const i64 blocks = ceil_div(s.Tk, kKeyBlock), size = size_of_packed(s);
-        T *const pk = wdv + keys, *const pv = pk + blocks * size;
+        const i64 blocks = ceil_div(s.Tk, kKeyBlock), size = of_scores(s).size_of_b(),
+                  size_of_dq = of_dq(s).size_of_b();
+        T *const pk = wdv + keys, *const pv = pk + blocks * size, *const pdq = pv + blocks * size;
         for (i64 i = 0; i < blocks; ++i) {
-          const i64 first = i * kKeyBlock;
-          const DotProduct p{std::min(kKeyBlock, s.Tk - first), s.D};
-          p.pack(hk + first * s.k_stride, s.k_stride, pk + i * size);
-          p.pack(hv + first * s.v_stride, s.v_stride, pv + i * size);
+          const i64 first = i * kKeyBlock, cols = std::min(kKeyBlock, s.Tk - first);
+          const DotProduct p{cols, s.D};
+          p.pack({hk + first * s.k_stride, s.k_stride, true}, pk + i * size);
+          p.pack({hv + first * s.v_stride, s.v_stride, true}, pv + i * size);
+          DotProduct{s.D, cols}.pack({hk + first * s.k_stride, s.k_stride}, pdq + i * size_of_dq);
         }
-        stored = {hq, g + at, pk, pv, pv + blocks * size};
+        stored = {hq, g + at, pk, pv, pdq, pdq + blocks * size_of_dq};
         x.stored = &stored;
       }
     }

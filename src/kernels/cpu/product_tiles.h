@@ -56,16 +56,25 @@ Unit unit_of(bool bf16);
 Tiles tiles_of(const Product& p, Unit unit, i64 threads);
 void multiply_tile(const Product& p, Unit unit, const Tile& t, const Tiles& tiles, float* room);
 
-// y[m, n] = a[m, k] b[n, k]^T of bf16 with sums in fp32, on the calling thread: for blocks of attention. ld
-// are row strides. b is packed before, into size_of_b() floats; room: size_of_a() floats. REQUIRES:
-// Unit::dot, k <= kDeepest.
+// A matrix whose rows are `ld` elements apart, or its transpose.
+template <class T>
+struct Operand {
+  const T* data;
+  i64 ld;
+  bool trans = false;
+};
+
+// y[m, n] = a[m, k] b[k, n] of bf16 with sums in fp32, on the calling thread: for blocks of attention. An a
+// of fp32 is rounded to bf16. b is packed before, into size_of_b() floats; room: size_of_a() floats. add: the
+// product is added to y. REQUIRES: Unit::dot, k <= kDeepest.
 struct DotProduct {
   static constexpr i64 kDeepest = 1024;
   i64 n, k;
   i64 size_of_b() const;
   i64 size_of_a(i64 m) const;
-  void pack(const bf16* b, i64 ld, float* to) const;
-  void multiply(i64 m, const bf16* a, i64 lda, const float* b, float* y, i64 ldy, float* room) const;
+  void pack(const Operand<bf16>& b, float* to) const;
+  template <class T>
+  void multiply(i64 m, const Operand<T>& a, const float* b, bool add, float* y, i64 ldy, float* room) const;
 };
 
 }  // namespace redco::kernels
