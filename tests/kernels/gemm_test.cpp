@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <span>
 #include <thread>
 
@@ -178,7 +179,10 @@ float rounded_to_bf16(float x) { return wide(narrow(x)); }
 // `rounds`: the values that the product reads are rounded to bf16.
 Operand operand(DType type, i64 rows, i64 columns, bool trans, std::uint64_t seed, bool rounds) {
   const i64 lines = trans ? columns : rows, length = trans ? rows : columns;
-  const std::vector<float> x = random_array<float>(lines * length, seed);
+  static std::map<std::pair<i64, std::uint64_t>, std::vector<float>> arrays;  // of all cases
+  const auto [at, is_new] = arrays.try_emplace({lines * length, seed});
+  if (is_new) at->second = random_array<float>(lines * length, seed);
+  const std::vector<float>& x = at->second;
   Operand out;
   std::vector<float> kept = x;
   const auto keep = [&](auto stored_and_kept) {
@@ -267,9 +271,7 @@ void check_products(const ProductCase& c, bool bf16) {
       p.terms.back().a.data = a.bytes.data();
       p.terms.back().b.data = b.bytes.data();
     }
-    for (i64 i = 0; i < c.m; ++i)
-      for (i64 p = 0; p < k; ++p)
-        for (i64 j = 0; j < c.n; ++j) want[i * c.n + j] += a.values[i * k + p] * b.values[p * c.n + j];
+    gemm<double>(false, false, c.m, c.n, k, 1, a.values.data(), k, b.values.data(), c.n, 1, want.data(), c.n);
   }
   for (i64 i = 0; c.bias && i < c.m * c.n; ++i) want[i] += static_cast<double>(bias[i % c.n]);
   i64 depth = 0;
