@@ -237,19 +237,18 @@ struct Linears {
   SmallVector<LowRank, 3> updates{};  // empty, or one for each weight, which may be undefined
   i64 count() const { return static_cast<i64>(w.size()); }
 };
-// The weights that have updates.
-SmallVector<std::size_t, 3> updated(const Linears& l) {
-  SmallVector<std::size_t, 3> out;
-  for (std::size_t i = 0; i < l.updates.size(); ++i)
-    if (l.updates[i].a.defined()) out.push_back(i);
-  return out;
-}
 
 // Whose update it is, and its factor.
 struct UpdateOf {
-  int weight;
+  std::size_t weight;
   double scale;
 };
+SmallVector<UpdateOf, 3> updates_of(const Linears& l) {
+  SmallVector<UpdateOf, 3> out;
+  for (std::size_t i = 0; i < l.updates.size(); ++i)
+    if (l.updates[i].a.defined()) out.push_back({i, l.updates[i].scale});
+  return out;
+}
 
 // Terms of the gradient of a product's input besides those of its weights.
 struct UpdateGradients {
@@ -304,14 +303,14 @@ Tensors product(const Tensor& x, const Linears& l) {
     accepts.stored |= u64{1} << (i + 1);
   }
   for (const Tensor& b : l.bias) inputs.push_back(b);
-  const SmallVector<std::size_t, 3> of_update = updated(l);
-  const std::size_t m = of_update.size();
+  const SmallVector<UpdateOf, 3> updates = updates_of(l);
+  const std::size_t m = updates.size();
   const auto add_update_input = [&](const Tensor& t) {
     accepts.stored |= u64{1} << inputs.size();
     inputs.push_back(t);
   };
   i64 mask = 0;
-  for (const std::size_t i : of_update) {
+  for (const auto& [i, factor] : updates) {
     const LowRank& u = l.updates[i];
     REDCO_CHECK(u.a.rank() == 2 && u.a.shape()[1] == l.w[i].shape()[1] &&
                     u.b.shape() == Shape({l.w[i].shape()[0], u.a.shape()[0]}),
@@ -321,7 +320,7 @@ Tensors product(const Tensor& x, const Linears& l) {
     counts.push_back(numel(x.shape()) / std::max<i64>(1, x.shape().back()) * u.a.shape()[0]);
     add_update_input(u.a);
   }
-  for (const std::size_t i : of_update) add_update_input(l.updates[i].b);
+  for (const UpdateOf& u : updates) add_update_input(l.updates[u.weight].b);
   OpCall op("linear", inputs, accepts);
   op.choose(counts, linear_strategies,
             {.attributes = {static_cast<i64>(l.sums), l.count(), static_cast<i64>(m), mask},
@@ -335,7 +334,7 @@ Tensors product(const Tensor& x, const Linears& l) {
     y.push_back(op.output(shape, type, x.hidden()));
     op.flops(2.0 * y.back().local_numel() * in.local().back());
   }
-  for (const std::size_t i : of_update) {
+  for (const auto& [i, factor] : updates) {
     shape.back() = l.updates[i].a.shape()[0];
     us.push_back(op.output(shape, type, x.hidden()));
     op.flops(2.0 * us.back().local_numel() * (in.local().back() + y[i].local().back()));
@@ -347,25 +346,23 @@ Tensors product(const Tensor& x, const Linears& l) {
   if (m > 0) run_linear(op, in, as, Tensors(m), {}, {}, us);
   Tensors u_of(m > 0 ? n : 0), b_of(u_of.size());
   for (std::size_t k = 0; k < m; ++k) {
-    const double factor = l.updates[of_update[k]].scale;
+    const auto& [i, factor] = updates[k];
     Context::current().constant(factor);
     op.run(&Kernels::affine, us[k], us[k], factor, 0);
-    u_of[of_update[k]] = us[k];
-    b_of[of_update[k]] = bs[k];
+    u_of[i] = us[k];
+    b_of[i] = bs[k];
   }
   run_linear(op, in, w, bias, u_of, b_of, y);
 
   // Only the gradients of the weights need x.
   bool trained = false;
   for (const Tensor& t : l.w) trained = trained || t.node();
-  for (const std::size_t i : of_update) trained = trained || l.updates[i].a.node();
+  for (const UpdateOf& u : updates) trained = trained || l.updates[u.weight].a.node();
   Tensors saved = {trained ? x : Tensor()};
   for (const Tensor& t : l.w) saved.push_back(t);
-  for (const std::size_t i : of_update) saved.push_back(l.updates[i].a);
-  for (const std::size_t i : of_update) saved.push_back(l.updates[i].b);
+  for (const UpdateOf& u : updates) saved.push_back(l.updates[u.weight].a);
+  for (const UpdateOf& u : updates) saved.push_back(l.updates[u.weight].b);
   for (const Tensor& t : us) saved.push_back(t);
-  SmallVector<UpdateOf, 3> updates;
-  for (const std::size_t i : of_update) updates.push_back({static_cast<int>(i), l.updates[i].scale});
   op.record(std::move(saved), [sums = l.sums, n, updates](const Vjp& v) {
     return product_vjp(v, sums, static_cast<int>(n), updates);
   });
@@ -420,7 +417,7 @@ Tensors product_vjp(const Vjp& v, Sums sums, int n, const SmallVector<UpdateOf, 
   of_w.write(d, sums);
   UpdateGradients of_x;
   for (int k = 0; k < m; ++k) {
-    const Tensor g = all_g[static_cast<std::size_t>(updates[k].weight)], u = v.saved(1 + n + 2 * m + k);
+    const Tensor g = all_g[updates[k].weight], u = v.saved(1 + n + 2 * m + k);
     const int a = 1 + 2 * n + k, b = a + m;
     // u has a cotangent if a gradient that was computed from it is differentiated.
     Tensor du = v.g(n + k);
@@ -620,78 +617,6 @@ Tensor linear_transposed(const Tensor& g, const Tensor& w) {
 }
 Tensor linear_weight_gradient(const Tensor& g, const Tensor& x) {
   return weight_gradients({g}, x, Sums::cheapest)[0];
-}
-
-namespace {
-
-// The batch dims of matmul's operands: all but those of the matrices.
-Broadcast batch_dims(const Tensor& a, const Tensor& b) {
-  constexpr std::array<int, 2> kMatrices = {2, 2};
-  return broadcast_shapes("matmul", {a, b}, kMatrices);
-}
-
-// Where the stored operands of matmul have the dims i, k and k, j.
-struct MatrixDims {
-  int ai, ak, bk, bj;
-};
-MatrixDims matrix_dims(const Tensor& a, const Tensor& b, bool trans_a, bool trans_b) {
-  const int ra = a.rank(), rb = b.rank();
-  return {trans_a ? ra - 1 : ra - 2, trans_a ? ra - 2 : ra - 1, trans_b ? rb - 1 : rb - 2,
-          trans_b ? rb - 2 : rb - 1};
-}
-
-// Attributes: trans_a, trans_b.
-void matmul_strategies(OpCall::Strategies& s) {
-  const Tensor &a = s.input(0), &b = s.input(1);
-  const auto [ai, ak, bk, bj] = matrix_dims(a, b, s.attribute(0) != 0, s.attribute(1) != 0);
-  const Broadcast bd = batch_dims(a, b);
-  const int batch = bd.size();
-  const Placement p = s.in(0), q = s.in(1);
-  s.all_replicated();
-  if (p.is_sharded(ai)) s.add({p, R}, {Placement::sharded(batch, p.unit)});
-  if (q.is_sharded(bj)) s.add({R, q}, {Placement::sharded(batch + 1, q.unit)});
-  if (p.is_sharded(ak)) s.add({p, Placement::sharded(bk, p.unit)}, {P});
-  if (q.is_sharded(bk)) s.add({Placement::sharded(ak, q.unit), q}, {P});
-  for (int D = 0; D < batch; ++D) {
-    const int da = own_dim(a, bd, D, 2), db = own_dim(b, bd, D, 2);
-    const auto cut = [&](int d, i64 unit) { return d >= 0 ? Placement::sharded(d, unit) : R; };
-    if (da >= 0 && p.is_sharded(da)) s.add({p, cut(db, p.unit)}, {Placement::sharded(D, p.unit)});
-    if (db >= 0 && q.is_sharded(db)) s.add({cut(da, q.unit), q}, {Placement::sharded(D, q.unit)});
-  }
-  if (p.is_partial()) s.add({P, R}, {P});
-  if (q.is_partial()) s.add({R, P}, {P});
-}
-
-}  // namespace
-
-Tensor matmul(const Tensor& a, const Tensor& b, bool trans_a, bool trans_b) {
-  REDCO_CHECK(a.visible() >= 2 && b.visible() >= 2, "[matmul] shapes do not match: {} and {}", describe(a),
-              describe(b));
-  const auto [ai, ak, bk, bj] = matrix_dims(a, b, trans_a, trans_b);
-  REDCO_CHECK(a.shape()[ak] == b.shape()[bk], "[matmul] shapes do not match: {} and {}", describe(a),
-              describe(b));
-  const Broadcast bd = batch_dims(a, b);
-  Shape shape = bd.shape;
-  shape.push_back(a.shape()[ai]);
-  shape.push_back(b.shape()[bj]);
-  OpCall op("matmul", {a, b});
-  op.choose({numel(shape)}, matmul_strategies, {.attributes = {trans_a, trans_b}});
-  Tensor y = op.output(shape, a.dtype(), bd.hidden);
-  op.flops(2.0 * y.local_numel() * op.in(0).local()[ak]);
-  op.run(&Kernels::matmul, broadcast_view(op.in(0), bd, y, 2), trans_a, broadcast_view(op.in(1), bd, y, 2),
-         trans_b, y);
-  op.record({a, b}, [trans_a, trans_b, sa = a.shape(), ha = a.hidden(), sb = b.shape(),
-                     hb = b.hidden()](const Vjp& v) {
-    Tensors d(2);
-    const Tensor g = v.g(), a = v.saved(0), b = v.saved(1);
-    // y = A B: dA = g B^T, dB = A^T g, each stored like its operand.
-    if (v.needs(0))
-      d[0] = sum_to(trans_a ? matmul(b, g, trans_b, true) : matmul(g, b, false, !trans_b), sa, ha);
-    if (v.needs(1))
-      d[1] = sum_to(trans_b ? matmul(g, a, true, trans_a) : matmul(a, g, !trans_a, false), sb, hb);
-    return d;
-  });
-  return y;
 }
 
 }  // namespace redco

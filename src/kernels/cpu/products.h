@@ -32,8 +32,8 @@ struct Product {
 
 // Sums are fp32. bf16: operands may be rounded to bf16, where this CPU multiplies pairs of bf16
 // (bf16_tiles.h). Otherwise operands that are not f32 are widened, a tile at a time. The workspace is
-// uninitialized. Tiles, and so the order of sums, depend only on shapes and types, and of f32 operands they
-// are those of gemm().
+// uninitialized. The order of sums depends on shapes and types alone: tiles, which depend on the number of
+// threads, do not change it.
 void products(std::span<const Product> all, bool bf16, std::span<float> workspace);
 i64 products_workspace(std::span<const Product> all, bool bf16);
 // Enough for one product of any number of rows of f32 with a matrix b[n, k] of this type.

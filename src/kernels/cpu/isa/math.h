@@ -55,6 +55,9 @@ REDCO_INLINE T max_of(T start, const X* x, i64 n) {
   return m;
 }
 
+// Rows shorter than this don't fill a vector: to enter its loop takes longer than to visit their elements.
+constexpr i64 kShort = 8;
+
 // e^x = 2^n e^r, n = round(x / ln 2), |r| <= ln(2) / 2; the lowest bits of `bits` are those of n.
 struct ExpParts {
   float e_to_r;

@@ -50,9 +50,6 @@ wide_t<X> max(const X* x, i64 n) {
   return nan ? static_cast<T>(__builtin_nan("")) : max_of(-static_cast<T>(__builtin_inf()), x, n);
 }
 
-// Rows shorter than this don't fill a vector: to enter its loop takes longer than to visit their elements.
-constexpr i64 kShort = 8;
-
 template <class X>
 void row_sums(const X* x, i64 rows, i64 cols, wide_t<X>* y) {
   if (cols < kShort) {

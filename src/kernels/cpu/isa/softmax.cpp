@@ -5,7 +5,7 @@
 namespace redco::kernels::REDCO_ISA {
 namespace {
 
-constexpr i64 kShort = 8, kTogether = 512;  // elements
+constexpr i64 kTogether = 512;  // elements
 
 template <class T>
 inline T row_max(const T* x, i64 n) {  // NaN is ignored
