@@ -42,14 +42,12 @@ void affine(const T* x, T* y, T mul, T add, i64 n);  // y = mul * x + add
 template <class T>
 void axpy(T a, const T* x, T* y, i64 n);  // y += a * x
 
-// out = sum (or max) of in[shape] over the dims with reduce[d] true; out is contiguous over the others. X is
-// T, or bf16 where T is float. f32 sums are accumulated in double or pairwise, in an order that depends only
-// on the shape. workspace: reduce_workspace() elements, uninitialized.
+// out = sum of in[shape] over the dims with reduce[d] true; out is contiguous over the others. X is T, or
+// bf16 where T is float. Sums are in double, in an order that depends only on the shape. workspace:
+// reduce_workspace() elements, uninitialized.
 template <class X, class T>
 void reduce_sum(const X* in, std::span<const i64> shape, std::span<const bool> reduce, T* out,
                 double* workspace);
-template <class T>
-void reduce_max(const T* in, std::span<const i64> shape, std::span<const bool> reduce, T* out, T* workspace);
 i64 reduce_workspace(std::span<const i64> shape, std::span<const bool> reduce);
 
 // Copies a box: out[i . out_strides] = in[i . in_strides] for every index i of shape; elem_size is 1, 2, 4 or

@@ -37,8 +37,6 @@ void rms_norm_backward(const X* x, const T* w, const T* rstd, const G* g, X* dx,
 template <class T>
 void softmax(const T* x, T* y, i64 R, i64 C);
 template <class T>
-void softmax_backward(const T* y, const T* g, T* dx, i64 R, i64 C);  // y * (g - sum(g * y))
-template <class T>
 void log_softmax(const T* x, T* y, i64 R, i64 C);  // a row of all -inf becomes NaN
 template <class T>
 void log_softmax_backward(const T* y, const T* g, T* dx, i64 R, i64 C);  // g - exp(y) * sum(g)

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <span>
 
 #include "base/error.h"
@@ -99,46 +98,6 @@ Cut cut_of(const Plan& p) {
   return c;
 }
 
-// A is the type of the accumulator. rows_of(x, stride, rows, cols, A* acc) adds rows to acc; one(x, n)
-// reduces a run; each(x, rows, cols, T* y) reduces each of some rows; join(A, A) combines two results.
-template <class X, class T, class A, class Rows, class One, class Each, class Join>
-void reduce(const Plan& p, const X* in, A start, T* out, A* partial, const Rows& rows_of, const One& one,
-            const Each& each, const Join& join) {
-  const auto [width, part, across, group, down, accumulators] = cut_of(p);
-  if (p.cells * width == 0) return;
-  if (p.elements == 0) return std::fill(out, out + p.cells * width, static_cast<T>(start));
-  // One run for each cell, and the runs follow one another.
-  if (!p.last_kept && p.rows == 1 && across == 1 && p.kept.size() <= 1)
-    return for_rows(p.cells, p.cols,
-                    [&](i64 begin, i64 end) { each(in + begin * p.cols, end - begin, p.cols, out + begin); });
-  for_each(p.cells * down * across, p.elements, [&](i64 t) {
-    const i64 cell = t / (down * across), d = t / across % down, c = t % across * part;
-    const i64 cols = std::min(part, p.cols - c);
-    const X* base = in + offset_of(p.kept, cell) + c;
-    const i64 first = d * group, last = std::min(p.rows, first + group);
-    if (p.last_kept) {
-      A* acc = partial + (cell * down + d) * width + c;
-      std::fill(acc, acc + cols, start);
-      runs(p, base, first, last, [&](const X* x, i64 n, i64 stride) { rows_of(x, stride, n, cols, acc); });
-    } else {
-      A acc = start;
-      runs(p, base, first, last, [&](const X* x, i64 n, i64 stride) {
-        for (i64 r = 0; r < n; ++r) acc = join(acc, one(x + r * stride, cols));
-      });
-      partial[t] = acc;
-    }
-  });
-  const i64 pieces = p.last_kept ? down : down * across;
-  for_each(p.cells, p.cells * pieces * width, [&](i64 cell) {
-    const A* from = partial + cell * pieces * width;
-    for (i64 c = 0; c < width; ++c) {
-      A acc = start;
-      for (i64 i = 0; i < pieces; ++i) acc = join(acc, from[i * width + c]);
-      out[cell * width + c] = static_cast<T>(acc);
-    }
-  });
-}
-
 }  // namespace
 
 i64 reduce_workspace(std::span<const i64> shape, std::span<const bool> flags) {
@@ -148,28 +107,42 @@ i64 reduce_workspace(std::span<const i64> shape, std::span<const bool> flags) {
 template <class X, class T>
 void reduce_sum(const X* in, std::span<const i64> shape, std::span<const bool> flags, T* out,
                 double* workspace) {
-  reduce(
-      plan_of(shape, flags), in, 0.0, out, workspace,
-      [](const X* x, i64 stride, i64 rows, i64 cols, double* acc) {
-        REDCO_ISA_CALL(add_rows(x, stride, rows, cols, acc));
-      },
-      [](const X* x, i64 n) { return REDCO_ISA_CALL(sum(x, n)); },
-      [](const X* x, i64 rows, i64 cols, T* y) { REDCO_ISA_CALL(row_sums(x, rows, cols, y)); },
-      [](double a, double b) { return a + b; });
-}
-
-template <class T>
-void reduce_max(const T* in, std::span<const i64> shape, std::span<const bool> flags, T* out, T* workspace) {
-  reduce(
-      plan_of(shape, flags), in, -std::numeric_limits<T>::infinity(), out, workspace,
-      [](const T* x, i64 stride, i64 rows, i64 cols, T* acc) {
-        REDCO_ISA_CALL(max_rows(x, stride, rows, cols, acc));
-      },
-      [](const T* x, i64 n) { return REDCO_ISA_CALL(max(x, n)); },
-      [](const T* x, i64 rows, i64 cols, T* y) { REDCO_ISA_CALL(row_maxima(x, rows, cols, y)); },
-      [](T a, T b) { return a != a  ? a
-                            : a > b ? a
-                                    : b; });
+  const Plan p = plan_of(shape, flags);
+  const auto [width, part, across, group, down, accumulators] = cut_of(p);
+  if (p.cells * width == 0) return;
+  if (p.elements == 0) return std::fill(out, out + p.cells * width, T(0));
+  // One run for each cell, and the runs follow one another.
+  if (!p.last_kept && p.rows == 1 && across == 1 && p.kept.size() <= 1)
+    return for_rows(p.cells, p.cols, [&](i64 begin, i64 end) {
+      REDCO_ISA_CALL(row_sums(in + begin * p.cols, end - begin, p.cols, out + begin));
+    });
+  for_each(p.cells * down * across, p.elements, [&](i64 t) {
+    const i64 cell = t / (down * across), d = t / across % down, c = t % across * part;
+    const i64 cols = std::min(part, p.cols - c);
+    const X* base = in + offset_of(p.kept, cell) + c;
+    const i64 first = d * group, last = std::min(p.rows, first + group);
+    if (p.last_kept) {
+      double* sums = workspace + (cell * down + d) * width + c;
+      std::fill(sums, sums + cols, 0.0);
+      runs(p, base, first, last,
+           [&](const X* x, i64 n, i64 stride) { REDCO_ISA_CALL(add_rows(x, stride, n, cols, sums)); });
+    } else {
+      double sum = 0;
+      runs(p, base, first, last, [&](const X* x, i64 n, i64 stride) {
+        for (i64 r = 0; r < n; ++r) sum += REDCO_ISA_CALL(sum(x + r * stride, cols));
+      });
+      workspace[t] = sum;
+    }
+  });
+  const i64 pieces = p.last_kept ? down : down * across;
+  for_each(p.cells, p.cells * pieces * width, [&](i64 cell) {
+    const double* from = workspace + cell * pieces * width;
+    for (i64 c = 0; c < width; ++c) {
+      double sum = 0;
+      for (i64 i = 0; i < pieces; ++i) sum += from[i * width + c];
+      out[cell * width + c] = static_cast<T>(sum);
+    }
+  });
 }
 
 namespace {
@@ -233,12 +206,8 @@ void sum_squares(const Views& x, double* words, double* workspace) {
   words[2 * SquareSum::kBins] = not_finite;
 }
 
-#define INSTANTIATE(T)                                                                          \
-  template void reduce_sum(const T*, std::span<const i64>, std::span<const bool>, T*, double*); \
-  template void reduce_max(const T*, std::span<const i64>, std::span<const bool>, T*, T*);
-INSTANTIATE(float)
-INSTANTIATE(double)
-#undef INSTANTIATE
+template void reduce_sum(const float*, std::span<const i64>, std::span<const bool>, float*, double*);
+template void reduce_sum(const double*, std::span<const i64>, std::span<const bool>, double*, double*);
 template void reduce_sum(const bf16*, std::span<const i64>, std::span<const bool>, float*, double*);
 
 }  // namespace redco::kernels

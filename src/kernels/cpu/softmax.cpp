@@ -15,13 +15,6 @@ void softmax(const T* x, T* y, i64 R, i64 C) {
 }
 
 template <class T>
-void softmax_backward(const T* y, const T* g, T* dx, i64 R, i64 C) {
-  for_rows(R, C, [&](i64 r, i64 end) {
-    REDCO_ISA_CALL(softmax_backward(y + r * C, g + r * C, dx + r * C, end - r, C));
-  });
-}
-
-template <class T>
 void log_softmax(const T* x, T* y, i64 R, i64 C) {
   for_rows(R, C, [&](i64 r, i64 end) { REDCO_ISA_CALL(log_softmax(x + r * C, y + r * C, end - r, C)); });
 }
@@ -90,7 +83,6 @@ void cross_entropy_backward(const X* x, const T* lse, const i32* ids, i64 first,
 
 #define INSTANTIATE(T)                                                  \
   template void softmax(const T*, T*, i64, i64);                        \
-  template void softmax_backward(const T*, const T*, T*, i64, i64);     \
   template void log_softmax(const T*, T*, i64, i64);                    \
   template void log_softmax_backward(const T*, const T*, T*, i64, i64); \
   template void cross_entropy(const T*, const T*, const T*, const i32*, T*, T*, i64);

@@ -94,14 +94,6 @@ void add_rows(const X* x, i64 stride, i64 rows, i64 cols, double* acc) {
   }
 }
 
-template <class T>
-void max_rows(const T* x, i64 stride, i64 rows, i64 cols, T* acc) {
-  for (i64 r = 0; r < rows; ++r, x += stride) {
-#pragma omp simd
-    for (i64 c = 0; c < cols; ++c) acc[c] = acc[c] != acc[c] ? acc[c] : acc[c] > x[c] ? acc[c] : x[c];
-  }
-}
-
 #define INSTANTIATE(X)                                      \
   template double sum(const X*, i64);                       \
   template void row_sums(const X*, i64, i64, wide_t<X>*);   \
@@ -112,7 +104,5 @@ INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
 #undef INSTANTIATE
-template void max_rows(const float*, i64, i64, i64, float*);
-template void max_rows(const double*, i64, i64, i64, double*);
 
 }  // namespace redco::kernels::REDCO_ISA

@@ -61,15 +61,6 @@ void softmax(const T* x, T* y, i64 R, i64 C) {
 }
 
 template <class T>
-void softmax_backward(const T* y, const T* g, T* dx, i64 R, i64 C) {
-  for (i64 r = 0; r < R; ++r, y += C, g += C, dx += C) {
-    const T s = dot(g, y, C);
-#pragma omp simd
-    for (i64 c = 0; c < C; ++c) dx[c] = y[c] * (g[c] - s);
-  }
-}
-
-template <class T>
 void log_softmax(const T* x, T* y, i64 R, i64 C) {
   if (C < kShort) return log_softmax_of_short(x, y, R, C);
   for (i64 r = 0; r < R; ++r, x += C, y += C) {
@@ -169,7 +160,6 @@ INSTANTIATE(bf16)
 #undef INSTANTIATE
 #define INSTANTIATE(T)                                                  \
   template void softmax(const T*, T*, i64, i64);                        \
-  template void softmax_backward(const T*, const T*, T*, i64, i64);     \
   template void log_softmax(const T*, T*, i64, i64);                    \
   template void log_softmax_backward(const T*, const T*, T*, i64, i64); \
   template T dot(const T*, const T*, i64);
