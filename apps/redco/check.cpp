@@ -1,4 +1,4 @@
-#include "commands/check.h"
+#include "check/check.h"
 
 #include "assembly/job_model.h"
 #include "commands.h"

@@ -10,12 +10,12 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "base/words.h"
+#include "check/step.h"
 #include "commands.h"
-#include "commands/check_step.h"
 #include "kernels/threads.h"
 #include "launch/child_process.h"
 #include "launch/topology.h"
-#include "launch/watchdog.h"
+#include "launch/watch/watchdog.h"
 #include "run/run.h"
 
 namespace redco::cli {

@@ -61,7 +61,7 @@ class @CLASS@Pipeline : public Pipeline {
   }
 
   // The examples of an epoch and of an evaluation. Remove both to train on text files: redco then reads and
-  // tokenizes data.train and data.eval (train/lm_dataset.h).
+  // tokenizes data.train and data.eval (pipeline/lm_dataset.h).
   std::shared_ptr<const Dataset> source(const ParamTree&, const StepContext&) override {
     const auto own = own_settings<@CLASS@Settings>(settings->own);
     return points(own.n_examples, own.noise, "train");
@@ -113,7 +113,7 @@ A pipeline for redco in [`@NAME@.cpp`](@NAME@.cpp): `collate`, `loss` and `predi
     redco train job.yaml parallel.n_ranks=2 workdir=runs/two                              # two replicas
     redco train job.yaml parallel.n_ranks=2 parallel.n_model_shards=2 workdir=runs/cut    # two model shards
 
-The header `train/pipeline.h` of redco documents all functions of a pipeline. Build again after an upgrade of redco.
+The header `pipeline/pipeline.h` of redco documents all functions of a pipeline. Build again after an upgrade of redco.
 )text";
 
 }  // namespace

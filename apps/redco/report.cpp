@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/timing.h"
 #include "commands.h"
-#include "run/workdir_lock.h"
+#include "workdir/workdir_lock.h"
 
 namespace redco::cli {
 

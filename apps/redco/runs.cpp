@@ -10,7 +10,7 @@
 #include "base/words.h"
 #include "commands.h"
 #include "report/run_summary.h"
-#include "run/workdir_lock.h"
+#include "workdir/workdir_lock.h"
 
 namespace redco::cli {
 

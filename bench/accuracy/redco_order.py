@@ -1,4 +1,4 @@
-"""redco's order of examples (src/data/epoch_order.h), for peers that need the same batches."""
+"""redco's order of examples (src/data/index/epoch_order.h), for peers that need the same batches."""
 MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
 

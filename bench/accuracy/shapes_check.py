@@ -100,7 +100,7 @@ def describe(rows):
 
 
 def draw(scene):
-    """An image with the geometry of src/data/drawn_images.cpp, and its caption."""
+    """An image with the geometry of src/data/builtin/drawn_images.cpp, and its caption."""
     above, rows, words = scene.random() < 0.5, [[BACKGROUND] * 32 for _ in range(32)], []
     for second in (False, True):
         shape, name, large = scene.choice(["circle", "square", "triangle"]), scene.choice(list(COLOURS)), scene.random() < 0.5

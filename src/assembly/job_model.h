@@ -11,9 +11,9 @@
 #include "job/job_config.h"
 #include "models/model.h"
 #include "nn/lora.h"
+#include "pipeline/pipeline.h"
 #include "tokenizers/tokenizer.h"
 #include "train/checkpoint.h"
-#include "train/pipeline.h"
 
 namespace redco {
 

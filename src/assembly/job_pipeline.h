@@ -6,8 +6,8 @@
 
 #include "assembly/named_parts.h"
 #include "job/job_config.h"
+#include "pipeline/pipeline.h"
 #include "tokenizers/tokenizer.h"
-#include "train/pipeline.h"
 
 namespace redco {
 

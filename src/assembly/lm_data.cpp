@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/words.h"
-#include "data/builtin.h"
-#include "train/indexed_data.h"
+#include "data/builtin/builtin.h"
+#include "pipeline/indexed_data.h"
 
 namespace redco {
 

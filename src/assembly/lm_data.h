@@ -8,8 +8,8 @@
 
 #include "chat/chat_template.h"
 #include "job/job_config.h"
+#include "pipeline/lm_dataset.h"
 #include "tokenizers/tokenizer.h"
-#include "train/lm_dataset.h"
 
 namespace redco {
 

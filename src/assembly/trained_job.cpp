@@ -14,13 +14,13 @@
 #include "ckpt/peft.h"
 #include "ckpt/publish.h"
 #include "ckpt/verify_checkpoint.h"
-#include "data/builtin.h"
+#include "data/builtin/builtin.h"
 #include "job/checkpoint_job.h"
 #include "job/named_models.h"
 #include "pipelines/pipelines.h"
 #include "tokenizers/tokenizer.h"
 #include "train/checkpoint.h"
-#include "train/run_record.h"
+#include "workdir/run_record.h"
 
 namespace redco {
 

@@ -1,6 +1,6 @@
-// What this process does, as the watchdog (launch/watchdog.h) sees it: a counter of progress, the phase, the
-// step, and whether the main thread waits. One set of values per process; lock-free; any thread may call
-// these functions.
+// What this process does, as the watchdog (launch/watch/watchdog.h) sees it: a counter of progress, the
+// phase, the step, and whether the main thread waits. One set of values per process; lock-free; any thread
+// may call these functions.
 //
 // Long work ticks in pieces: each op, each kernel loop, each system call on a file, each block of text. A
 // process whose counter does not change for fault.timeout counts as stuck, unless it waits for other ranks or

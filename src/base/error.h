@@ -61,7 +61,7 @@ class IoError : public Error {
 };
 
 // A broken invariant inside redco: exit code 70. In the functions of a user's pipeline its cause is the
-// user's code: in_pipeline() (train/pipeline.h) makes it a UsageError.
+// user's code: in_pipeline() (pipeline/pipeline.h) makes it a UsageError.
 class BugError : public Error {
  public:
   // found: what was found, without the place in redco's sources.

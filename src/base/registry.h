@@ -1,4 +1,4 @@
-// Registry: what shared objects add by name (train/plugin.h), for the rest of the process: model families,
+// Registry: what shared objects add by name (pipeline/plugin.h), for the rest of the process: model families,
 // optimizers, environments, metrics. Ranks may be threads of one process, so all functions may be called at
 // once.
 #pragma once

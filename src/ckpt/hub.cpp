@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "ckpt/strict_json.h"
+#include "base/strict_json.h"
 
 namespace redco::ckpt {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "ckpt/strict_json.h"
+#include "base/strict_json.h"
 
 namespace redco::ckpt {
 namespace {

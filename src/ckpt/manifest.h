@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "base/types.h"
-#include "ckpt/run_identity.h"
+#include "workdir/run_identity.h"
 
 namespace redco::ckpt {
 

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/strict_json.h"
 #include "ckpt/safetensors.h"
-#include "ckpt/strict_json.h"
 #include "ckpt/torch_bin.h"
 
 namespace redco::ckpt {

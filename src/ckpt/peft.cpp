@@ -9,10 +9,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/strict_json.h"
 #include "base/words.h"
 #include "ckpt/hub.h"
 #include "ckpt/params_io.h"
-#include "ckpt/strict_json.h"
 #include "shard/name_regex.h"
 
 namespace redco::ckpt {

@@ -6,8 +6,8 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/strict_json.h"
 #include "ckpt/safetensors.h"
-#include "ckpt/strict_json.h"
 
 namespace redco::ckpt {
 namespace {

@@ -7,8 +7,8 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/strict_json.h"
 #include "base/words.h"
-#include "ckpt/strict_json.h"
 #include "ckpt/torch_pickle.h"
 
 namespace redco::ckpt {

@@ -9,8 +9,8 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/strict_json.h"
 #include "base/utf8.h"
-#include "ckpt/strict_json.h"
 
 namespace redco::ckpt {
 namespace {

@@ -5,7 +5,7 @@
 // counted. Every call but send and receive is collective: all ranks of the group make it in the same order. A
 // Group belongs to one rank; its rank's threads may use it one after the other. If a rank fails, the call
 // throws Error(rank_failed) on the others. A collective waits without a time limit; the watchdog
-// (launch/watchdog.h) finds ranks that are stuck or lost.
+// (launch/watch/watchdog.h) finds ranks that are stuck or lost.
 //
 // A call can be started and waited for later (start_...); a call without start_ is both. Several may be in
 // flight, over several groups. The order in which calls are started is the same on all ranks; they may be

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "assembly/data_cache.h"
 #include "assembly/job_model.h"
 #include "assembly/job_pipeline.h"
 #include "base/error.h"
@@ -13,7 +14,6 @@
 #include "base/words.h"
 #include "comm/group.h"
 #include "commands/choose_layout.h"
-#include "commands/data_cache.h"
 #include "commands/generation_shape.h"
 #include "commands/measure_machine.h"
 #include "generate/forward_pass.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/cached_index.h"
+#include "data/index/cached_index.h"
 #include "job/job_config.h"
 
 namespace redco {

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "assembly/data_cache.h"
 #include "assembly/job_pipeline.h"
 #include "assembly/lm_data.h"
 #include "assembly/predict_model.h"
@@ -11,7 +12,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "comm/group.h"
-#include "commands/data_cache.h"
 #include "commands/trained_request.h"
 #include "run/run.h"
 #include "train/evaluate.h"

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "data/image.h"
+#include "data/images/image.h"
 
 namespace redco {
 

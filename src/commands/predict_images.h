@@ -1,4 +1,4 @@
-// The images in answers of predict(): from data URIs (data/image.h) to PNG files.
+// The images in answers of predict(): from data URIs (data/images/image.h) to PNG files.
 #pragma once
 
 #include <string>

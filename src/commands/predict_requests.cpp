@@ -8,8 +8,8 @@
 #include "base/jsonl.h"
 #include "base/ordered_work.h"
 #include "base/temporaries.h"
-#include "data/builtin.h"
-#include "data/image_folder.h"
+#include "data/builtin/builtin.h"
+#include "data/images/image_folder.h"
 #include "train/prefetch.h"
 
 namespace redco {

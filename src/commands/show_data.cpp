@@ -6,16 +6,16 @@
 #include <nlohmann/json.hpp>
 
 #include "assembly/assembly.h"
+#include "assembly/data_cache.h"
 #include "assembly/job_model.h"
 #include "assembly/job_pipeline.h"
 #include "assembly/lm_data.h"
 #include "assembly/named_parts.h"
+#include "assembly/training_parts.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/words.h"
 #include "comm/group.h"
-#include "commands/data_cache.h"
-#include "commands/training_parts.h"
 #include "ops/cross_entropy.h"
 #include "pipelines/pipelines.h"
 #include "tensor/context.h"

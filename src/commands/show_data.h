@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "job/job_config.h"
-#include "train/example.h"
+#include "pipeline/example.h"
 
 namespace redco {
 

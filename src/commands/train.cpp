@@ -10,6 +10,7 @@
 #include "assembly/job_pipeline.h"
 #include "assembly/lm_data.h"
 #include "assembly/predict_model.h"
+#include "assembly/training_parts.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -17,10 +18,8 @@
 #include "base/signals.h"
 #include "base/words.h"
 #include "ckpt/publish.h"
-#include "ckpt/run_history.h"
 #include "commands/choose_layout.h"
 #include "commands/plan_job.h"
-#include "commands/training_parts.h"
 #include "job/resume_changes.h"
 #include "kernels/isa.h"
 #include "kernels/threads.h"
@@ -28,11 +27,12 @@
 #include "launch/resource_limits.h"
 #include "launch/slurm.h"
 #include "metrics/metric_text.h"
+#include "pipeline/shared_objects.h"
 #include "pipelines/pipelines.h"
 #include "run/run.h"
 #include "train/predictor.h"
-#include "train/shared_objects.h"
 #include "train/trainer.h"
+#include "workdir/run_history.h"
 
 namespace redco {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/input_file.h"
-#include "data/builtin.h"
+#include "data/builtin/builtin.h"
 
 namespace redco {
 

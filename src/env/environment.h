@@ -3,8 +3,8 @@
 //
 // redco's own are those of classic control with gymnasium's equations (gymnasium 1.x, envs/classic_control).
 // A plugin adds others: a class sets the protected members in its constructor and implements the functions,
-// and REDCO_ENVIRONMENT("name", Class) exports it (train/plugin.h). They depend on their arguments only, and
-// may be called from several threads.
+// and REDCO_ENVIRONMENT("name", Class) exports it (pipeline/plugin.h). They depend on their arguments only,
+// and may be called from several threads.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Environments of users' shared objects (train/plugin.h).
+// Environments of users' shared objects (pipeline/plugin.h).
 #pragma once
 
 #include <memory>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "generate/generation_settings.h"
-#include "generate/logits.h"
+#include "generate/sampling.h"
 
 namespace redco {
 

@@ -10,7 +10,7 @@
 #include "generate/answer_slots.h"
 #include "generate/generate.h"
 #include "generate/local_scores.h"
-#include "generate/logits.h"
+#include "generate/sampling.h"
 
 namespace redco {
 

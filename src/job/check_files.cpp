@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/words.h"
-#include "data/builtin.h"
+#include "data/builtin/builtin.h"
 #include "job/checks.h"
 #include "pipelines/pipelines.h"
 

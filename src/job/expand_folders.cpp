@@ -6,8 +6,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/words.h"
-#include "data/builtin.h"
-#include "data/data_folders.h"
+#include "data/builtin/builtin.h"
+#include "data/index/data_folders.h"
 #include "job/job_config.h"
 #include "pipelines/pipelines.h"
 

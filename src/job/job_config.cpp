@@ -8,8 +8,8 @@
 #include "config/yaml.h"
 #include "job/named_models.h"
 #include "job/shipped_jobs.h"
+#include "pipeline/shared_objects.h"
 #include "pipelines/pipelines.h"
-#include "train/shared_objects.h"
 
 namespace redco {
 

@@ -11,9 +11,9 @@
 #include "data/data_settings.h"
 #include "job/fault_settings.h"
 #include "models/model_settings.h"
+#include "pipeline/algorithm_settings.h"
 #include "plan/plan_settings.h"
 #include "shard/parallel_settings.h"
-#include "train/algorithm_settings.h"
 #include "train/predict_settings.h"
 #include "train/train_settings.h"
 
@@ -85,15 +85,15 @@ using MoreProblems = std::function<std::vector<std::string>(const JobConfig&)>;
 JobConfig load_job(const std::vector<std::string>& files, const std::vector<std::string>& overrides,
                    const MoreProblems& more = nullptr);
 
-// Loads the shared objects of the job (train/plugin.h): those of `plugins`, and the pipeline's if it exists.
-// Their model families are then known to this process. UsageError: one cannot be loaded.
+// Loads the shared objects of the job (pipeline/plugin.h): those of `plugins`, and the pipeline's if it
+// exists. Their model families are then known to this process. UsageError: one cannot be loaded.
 void load_plugins(const JobConfig& job);
 // The paths of those shared objects.
 std::vector<std::string> shared_objects(const JobConfig& job);
 
-// Replaces the folders among the data files by the files in them (data/data_folders.h). If the pipeline may
-// read folders of images, a folder stays if it has subfolders or no data file. Logs the number of files if a
-// command with this use reads them. Call it before check_job(), which depends on the format. Throws
+// Replaces the folders among the data files by the files in them (data/index/data_folders.h). If the pipeline
+// may read folders of images, a folder stays if it has subfolders or no data file. Logs the number of files
+// if a command with this use reads them. Call it before check_job(), which depends on the format. Throws
 // UsageError with all problems, each with its place: a folder without data files or with several formats.
 void expand_data_folders(JobConfig& job, JobUse use);
 

@@ -11,7 +11,7 @@
 //
 // An op cannot throw because of an id out of range: its value is unknown when the op is submitted. So the
 // queue keeps the first such id of all kernels (check_ids), and those who wait for results ask for it: the
-// vote of a training step, evaluation and prediction (train/bad_ids.h).
+// vote of a training step, evaluation and prediction (pipeline/bad_ids.h).
 //
 // The rank's thread submits; other threads may only call poison().
 #pragma once

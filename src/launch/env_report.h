@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/mpirun.h"
+#include "launch/choose_launcher.h"
 #include "launch/topology.h"
 
 namespace redco {

@@ -21,11 +21,11 @@
 #include "launch/child_process.h"
 #include "launch/job_end.h"
 #include "launch/mpirun_output.h"
-#include "launch/one_voice.h"
+#include "launch/rank_errors.h"
 #include "launch/resource_limits.h"
 #include "launch/signal_pipe.h"
-#include "launch/watch_server.h"
-#include "launch/watch_wire.h"
+#include "launch/watch/server.h"
+#include "launch/watch/wire.h"
 
 namespace redco {
 

@@ -8,7 +8,7 @@
 namespace redco {
 
 struct ExecOptions {
-  double fault_timeout = 0;  // s: the watchdog's deadline (launch/watch_judge.h); 0: no deadline
+  double fault_timeout = 0;  // s: the watchdog's deadline (launch/watch/judge.h); 0: no deadline
   // The ranks have something to save (train): the first SIGINT, SIGTERM or SIGHUP asks them to save and end,
   // without a time limit. Otherwise, and from the second signal on, all processes end within 5 s. SIGUSR1
   // asks and never ends by force. Requests reach the ranks through the WatchServer, also ranks that start

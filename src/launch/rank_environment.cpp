@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/words.h"
-#include "launch/one_voice.h"
+#include "launch/rank_errors.h"
 
 namespace redco {
 

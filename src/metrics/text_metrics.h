@@ -1,5 +1,5 @@
 // Metrics of generated texts by name: redco's (metrics/rouge.h and others) and those of users' shared
-// objects (train/plugin.h).
+// objects (pipeline/plugin.h).
 #pragma once
 
 #include <string>

@@ -6,7 +6,7 @@
 namespace redco {
 
 // out[..., C] = table[ids[...], :]. A table cut along rows gives a Partial (rows of other ranks count as 0).
-// Ids must be in [0, rows): another one gives zeros, and an error when the step ends (train/bad_ids.h).
+// Ids must be in [0, rows): another one gives zeros, and an error when the step ends (pipeline/bad_ids.h).
 // Row `frozen` (negative: none) gets no gradient, like PyTorch's padding_idx.
 Tensor embedding(const Tensor& table, const Tensor& ids, i64 frozen = -1);
 // Adds each g[..., C] to the row of its id; the result is cut like `like` if that is free.

@@ -7,7 +7,7 @@
 // rule needs no code for sharded state (ZeRO): elementwise() and on_shards() say what it gets of a parameter
 // (optim/rule_optimizer.h). `redco plan` counts the communication and the memory.
 //
-// A rule of a plugin is exported by REDCO_OPTIMIZER("name", Class) (train/plugin.h), and `train.optimizer:
+// A rule of a plugin is exported by REDCO_OPTIMIZER("name", Class) (pipeline/plugin.h), and `train.optimizer:
 // name` selects it. A pipeline may give one to a parameter group (RuleSettings in optim/make_optimizer.h).
 #pragma once
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "data/example_json.h"
+#include "data/text/example_json.h"
 
 namespace redco {
 

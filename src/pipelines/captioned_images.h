@@ -1,4 +1,4 @@
-// Images with captions, as pipelines read them: from data files (train/caption_dataset.h), and one by one.
+// Images with captions, as pipelines read them: from data files (pipeline/caption_dataset.h), and one by one.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "train/caption_dataset.h"
+#include "pipeline/caption_dataset.h"
 
 namespace redco {
 

@@ -17,8 +17,8 @@ namespace {
 
 class Captioning : public Pipeline {
  public:
-  // Examples of train/caption_dataset.h. pixels [B, channels, height, width]; the decoder's input, positions
-  // and labels [B, T].
+  // Examples of pipeline/caption_dataset.h. pixels [B, channels, height, width]; the decoder's input,
+  // positions and labels [B, T].
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
     std::vector<Example> rows(mine.size());
     const std::vector<i32> ones(static_cast<size_t>(s.length), 1);

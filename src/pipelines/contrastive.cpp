@@ -17,9 +17,9 @@
 #include "ops/reduce.h"
 #include "ops/select.h"
 #include "ops/shape.h"
+#include "pipeline/embedding_pipeline.h"
 #include "pipelines/captioned_images.h"
 #include "pipelines/pipelines.h"
-#include "train/embedding_pipeline.h"
 
 namespace redco {
 

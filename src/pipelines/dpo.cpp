@@ -12,10 +12,10 @@
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
+#include "pipeline/records.h"
+#include "pipeline/token_rows.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/text_generation.h"
-#include "train/records.h"
-#include "train/token_rows.h"
 
 namespace redco {
 

@@ -7,7 +7,7 @@
 #include "metrics/chrf.h"
 #include "metrics/rouge.h"
 #include "metrics/text_metrics.h"
-#include "train/eval_outputs.h"
+#include "pipeline/scored_texts.h"
 
 namespace redco {
 

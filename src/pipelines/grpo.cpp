@@ -16,12 +16,12 @@
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "ops/select.h"
+#include "pipeline/records.h"
+#include "pipeline/rewards.h"
+#include "pipeline/rollouts.h"
+#include "pipeline/token_rows.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/text_generation.h"
-#include "train/records.h"
-#include "train/rewards.h"
-#include "train/rollouts.h"
-#include "train/token_rows.h"
 
 namespace redco {
 

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "base/words.h"
-#include "data/builtin.h"
+#include "data/builtin/builtin.h"
 #include "pipelines/labelled_images.h"
 #include "pipelines/pipelines.h"
 

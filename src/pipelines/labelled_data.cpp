@@ -8,12 +8,12 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/ordered_work.h"
-#include "data/builtin.h"
-#include "data/token_index.h"
+#include "data/builtin/builtin.h"
+#include "data/text/token_index.h"
 #include "ops/create.h"
+#include "pipeline/indexed_data.h"
+#include "pipeline/n_readers.h"
 #include "pipelines/labelled_images.h"
-#include "train/indexed_data.h"
-#include "train/prefetch.h"
 
 namespace redco {
 

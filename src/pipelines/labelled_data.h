@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "data/image_preprocess.h"
-#include "data/image_source.h"
-#include "data/labelled_index.h"
-#include "train/pipeline.h"
+#include "data/images/image_preprocess.h"
+#include "data/images/image_source.h"
+#include "data/labelled/labelled_index.h"
+#include "pipeline/pipeline.h"
 
 namespace redco {
 
@@ -43,7 +43,7 @@ class LabelledData {
 
   // Collective. Texts and vectors: TSV, CSV and JSONL. Images: IDX files (images, then their labels), folders
   // and .zip archives with one folder per class, or lines with image names. UsageError, ContentsError: see
-  // data/labelled_index.h, data/image_folder.h, data/idx.h.
+  // data/labelled/labelled_index.h, data/images/image_folder.h, data/images/idx.h.
   std::shared_ptr<const Dataset> open(const DataRequest& request);
   // An example without targets; see Pipeline::request(). Thread-safe.
   Example request(const std::string& json, const std::string& where) const;

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "data/idx.h"
-#include "data/image_folder.h"
-#include "data/image_preprocess.h"
-#include "data/image_source.h"
+#include "data/images/idx.h"
+#include "data/images/image_folder.h"
+#include "data/images/image_preprocess.h"
+#include "data/images/image_source.h"
 #include "pipelines/labelled_data.h"
 
 namespace redco {
@@ -18,8 +18,9 @@ namespace redco {
 class LabelledImages : public Dataset {
  public:
   // IDX files come in pairs, images before labels; without targets, files of labels are skipped. UsageError,
-  // ContentsError: see data/image_folder.h, data/idx.h, data/labelled_rows.h; also for a label outside the
-  // classes. `set`: the number of this data set; an Example's ids["image"] has it, and the index in the set.
+  // ContentsError: see data/images/image_folder.h, data/images/idx.h, data/labelled/labelled_rows.h; also for
+  // a label outside the classes. `set`: the number of this data set; an Example's ids["image"] has it, and
+  // the index in the set.
   LabelledImages(const std::vector<std::string>& files, const DataSettings& s, const LabelledTargets& targets,
                  const ImagePreprocess& preprocess, std::shared_ptr<const ImageSource> source, i32 set);
 

@@ -15,7 +15,7 @@ namespace {
 
 class LanguageModelling : public Pipeline {
  public:
-  // Examples of train/lm_dataset.h: input_ids, labels, and samples if data.segmented.
+  // Examples of pipeline/lm_dataset.h: input_ids, labels, and samples if data.segmented.
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
     const bool segmented = settings->data.segmented();
     double targets = 0;

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "nn/fast_weights.h"
+#include "nn/inner_loop.h"
 #include "ops/create.h"
 #include "ops/cross_entropy.h"
 #include "ops/elementwise.h"

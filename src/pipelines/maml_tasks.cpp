@@ -10,8 +10,8 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/words.h"
-#include "data/image_folder.h"
-#include "data/image_preprocess.h"
+#include "data/images/image_folder.h"
+#include "data/images/image_preprocess.h"
 
 namespace redco {
 

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "models/model.h"
-#include "train/pipeline.h"
+#include "pipeline/pipeline.h"
 
 namespace redco {
 
@@ -22,9 +22,9 @@ struct ImageClasses {
   std::string fingerprint;
 };
 
-// `builtin:glyphs`, else folders or .zip archives whose innermost folders are classes (data/image_folder.h).
-// Images are resized to the shape, with pixels from 0 (white) to 1 (black). evaluation: other glyphs than in
-// training. ContentsErrors name the file or class.
+// `builtin:glyphs`, else folders or .zip archives whose innermost folders are classes
+// (data/images/image_folder.h). Images are resized to the shape, with pixels from 0 (white) to 1 (black).
+// evaluation: other glyphs than in training. ContentsErrors name the file or class.
 std::shared_ptr<const ImageClasses> read_image_classes(const DataRequest& request, const ImageShape& shape);
 // Parses a task of predict.input: {"support": [{"image": path, "label": name}, ...], "query": [{"image":
 // path}, ...]}, or, for models of sine curves, {"support": [[x, y], ...], "query": [x, ...]}. The result is

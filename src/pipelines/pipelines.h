@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "metrics/text_metrics.h"
-#include "train/pipeline.h"
+#include "pipeline/pipeline.h"
 
 namespace redco {
 
@@ -27,7 +27,7 @@ struct PipelineInfo {
   std::unique_ptr<Pipeline> (*make)();
   bool needs_model = true;        // false: it may have its own parameters
   bool needs_data = true;         // data.train
-  bool reads_lines = false;       // data in the formats of pipeline lm (train/lm_dataset.h)
+  bool reads_lines = false;       // data in the formats of pipeline lm (pipeline/lm_dataset.h)
   bool reads_files_only = false;  // false: a folder may be one of images
   // Values of eval.metrics besides "loss", each with the metrics that it selects.
   MetricFamilies metrics;

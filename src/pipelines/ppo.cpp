@@ -7,7 +7,7 @@
 #include <numbers>
 
 #include "base/error.h"
-#include "data/epoch_order.h"
+#include "data/index/epoch_order.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"

@@ -4,15 +4,15 @@
 #include <mutex>
 
 #include "base/error.h"
-#include "data/builtin.h"
+#include "data/builtin/builtin.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
 #include "ops/reduce.h"
 #include "ops/shape.h"
+#include "pipeline/indexed_data.h"
+#include "pipeline/records.h"
 #include "pipelines/labelled_images.h"
-#include "train/indexed_data.h"
-#include "train/records.h"
 
 namespace redco {
 

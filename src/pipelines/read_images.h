@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "train/pipeline.h"
+#include "pipeline/pipeline.h"
 
 namespace redco {
 

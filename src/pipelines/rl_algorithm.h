@@ -10,7 +10,7 @@
 
 #include "env/env_rows.h"
 #include "models/spec_builder.h"
-#include "train/pipeline.h"
+#include "pipeline/pipeline.h"
 
 namespace redco {
 

@@ -4,10 +4,10 @@
 #include "base/error.h"
 #include "ops/cross_entropy.h"
 #include "ops/reduce.h"
+#include "pipeline/pair_dataset.h"
 #include "pipelines/generation_metrics.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/text_generation.h"
-#include "train/pair_dataset.h"
 
 namespace redco {
 
@@ -15,8 +15,8 @@ namespace {
 
 class TextToText : public Pipeline {
  public:
-  // Examples of train/pair_dataset.h. source and its mask [B, S]; the decoder's input, positions and labels
-  // [B, T].
+  // Examples of pipeline/pair_dataset.h. source and its mask [B, S]; the decoder's input, positions and
+  // labels [B, T].
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
     BatchShape target = s;
     target.length = s.target_length;

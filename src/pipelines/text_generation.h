@@ -9,7 +9,7 @@
 
 #include "generate/generate.h"
 #include "generate/text_stream.h"
-#include "train/pipeline.h"
+#include "pipeline/pipeline.h"
 
 namespace redco {
 

@@ -22,7 +22,7 @@ namespace {
 
 class TextToImage : public Pipeline {
  public:
-  // Examples of train/caption_dataset.h. pixels [B, channels, height, width]; caption and mask [B, S].
+  // Examples of pipeline/caption_dataset.h. pixels [B, channels, height, width]; caption and mask [B, S].
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
     Batch b = captions(mine, s);
     b.fields["pixels"] = value_rows(mine, s, "pixels", image_dims());

@@ -3,8 +3,8 @@
 #include "generate/agree.h"
 #include "generate/forward_pass.h"
 #include "generate/local_scores.h"
-#include "generate/logits.h"
-#include "train/pipeline.h"
+#include "generate/sampling.h"
+#include "pipeline/pipeline.h"
 
 namespace redco {
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "models/model.h"
+#include "pipeline/pipeline.h"
 #include "plan/timeline.h"
-#include "train/pipeline.h"
 
 namespace redco {
 

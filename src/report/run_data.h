@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "ckpt/run_history.h"
 #include "report/profile_data.h"
 #include "report/series.h"
+#include "workdir/run_history.h"
 
 namespace redco {
 

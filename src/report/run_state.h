@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ckpt/run_history.h"
+#include "workdir/run_history.h"
 
 namespace redco {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "ckpt/run_history.h"
 #include "report/run_state.h"
+#include "workdir/run_history.h"
 
 namespace redco {
 

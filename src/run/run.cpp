@@ -17,7 +17,6 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/signals.h"
-#include "ckpt/run_history.h"
 #include "comm/group.h"
 #include "comm/mpi_library.h"
 #include "kernels/threads.h"
@@ -25,14 +24,15 @@
 #include "launch/env_report.h"
 #include "launch/exec.h"
 #include "launch/find_mpirun.h"
-#include "launch/one_voice.h"
 #include "launch/rank_environment.h"
+#include "launch/rank_errors.h"
 #include "launch/shared_memory.h"
 #include "launch/topology.h"
-#include "launch/watchdog.h"
+#include "launch/watch/watchdog.h"
 #include "run/agreement.h"
 #include "run/handed_job.h"
-#include "train/run_record.h"
+#include "workdir/run_history.h"
+#include "workdir/run_record.h"
 
 namespace redco {
 
@@ -124,7 +124,7 @@ Report report_of(const std::exception& e) {
 }
 
 // Several ranks may fail together. Under redco's launcher the lines are marked, and it prints those of one
-// rank (launch/one_voice.h).
+// rank (launch/rank_errors.h).
 void say(const std::string& text) {
   if (!std::getenv(kMarkErrors)) return error("{}", text);
   const LogLevel before = log_level();

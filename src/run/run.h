@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "job/resolved_job.h"
-#include "launch/mpirun.h"
-#include "run/workdir_lock.h"
+#include "launch/choose_launcher.h"
 #include "tensor/context.h"
+#include "workdir/workdir_lock.h"
 
 namespace redco {
 

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "ckpt/params_io.h"
 #include "ckpt/peft.h"
-#include "data/lm_data.h"
+#include "data/text/lm_data.h"
 #include "train/checkpoint_files.h"
 #include "train/predictor.h"
 

@@ -9,7 +9,7 @@
 #include "ckpt/publish.h"
 #include "ckpt/stored_type.h"
 #include "optim/optimizer.h"
-#include "train/pipeline.h"
+#include "pipeline/pipeline.h"
 
 namespace redco {
 

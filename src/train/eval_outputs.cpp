@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/ordered_work.h"
 #include "base/words.h"
-#include "data/image.h"
+#include "data/images/image.h"
 #include "metrics/text_metrics.h"
 #include "train/predictor.h"
 #include "train/prefetch.h"
@@ -40,32 +40,6 @@ std::map<std::string, double> plugin_scores(const std::vector<std::string>& sele
 }
 
 }  // namespace
-
-ScoredTexts scored_texts(const std::vector<std::string>& outputs) {
-  ScoredTexts out;
-  const auto text = [](const Json& v, const std::string& line) {
-    if (!v.is_string())
-      throw UsageError(
-          "[pipeline] output() gives {}; expected an object with the texts `prediction` and `reference`, or "
-          "`references`, a list",
-          excerpt(line, 200));
-    return v.get<std::string>();
-  };
-  for (const std::string& line : outputs) {
-    const Json j = Json::parse(line);
-    const auto member = [&](const char* name) { return j.contains(name) ? j.at(name) : Json(); };
-    const Json prediction = member("prediction"), several = member("references");
-    out.predictions.push_back(
-        text(prediction.is_array() && !prediction.empty() ? prediction.at(0) : prediction, line));
-    std::vector<std::string>& all = out.references.emplace_back();
-    if (several.is_array() && !several.empty()) {
-      for (const Json& one : several) all.push_back(text(one, line));
-    } else {
-      all.push_back(text(member("reference"), line));
-    }
-  }
-  return out;
-}
 
 EvalOutputs make_outputs(const Pipeline& pipeline, const ParamTree& params, const Dataset& data,
                          i64 batch_size, i64 n, i64 most) {

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "ckpt/eval_files.h"
-#include "train/pipeline.h"
+#include "pipeline/pipeline.h"
+#include "pipeline/scored_texts.h"
 
 namespace redco {
 
@@ -23,14 +24,6 @@ struct EvalOutputs {
 // Collective.
 EvalOutputs make_outputs(const Pipeline& pipeline, const ParamTree& params, const Dataset& data,
                          i64 batch_size, i64 n, i64 most = -1);
-
-// The texts that metrics compare. Outputs have "prediction" (if it is a list, its first entry counts) and
-// "reference", or "references", a list. UsageError: an output has no such texts.
-struct ScoredTexts {
-  std::vector<std::string> predictions;
-  std::vector<std::vector<std::string>> references;
-};
-ScoredTexts scored_texts(const std::vector<std::string>& outputs);
 
 // The path of a file in workdir/eval_outputs.
 std::string outputs_path(const std::string& workdir, const ckpt::EvalFile& file);

@@ -4,8 +4,8 @@
 #include <map>
 #include <string>
 
+#include "pipeline/pipeline.h"
 #include "train/eval_outputs.h"
-#include "train/pipeline.h"
 
 namespace redco {
 

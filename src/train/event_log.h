@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/file.h"
-#include "ckpt/run_history.h"
 #include "train/tensorboard.h"
+#include "workdir/run_history.h"
 
 namespace redco {
 

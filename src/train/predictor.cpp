@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "base/error.h"
 #include "comm/group.h"
-#include "train/bad_ids.h"
+#include "pipeline/bad_ids.h"
+#include "pipeline/longest_first.h"
 
 namespace redco {
 
@@ -15,13 +15,6 @@ namespace {
 i64 length_of(const Example& e) { return std::max(longest_ids(e), static_cast<i64>(e.text.size())); }
 
 }  // namespace
-
-std::vector<i64> longest_first(i64 n, const std::function<i64(i64)>& length) {
-  std::vector<i64> order(static_cast<std::size_t>(n));
-  std::iota(order.begin(), order.end(), i64{0});
-  std::ranges::stable_sort(order, [&](i64 a, i64 b) { return length(a) > length(b); });
-  return order;
-}
 
 std::vector<std::string> predict(const Pipeline& pipeline, const ParamTree& params,
                                  std::span<const Example> examples, i64 batch_size,

@@ -5,12 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "train/pipeline.h"
+#include "pipeline/pipeline.h"
 
 namespace redco {
-
-// Indices of n inputs, the longest first. Dealt to the replicas in turn, they are about equal work.
-std::vector<i64> longest_first(i64 n, const std::function<i64(i64)>& length);
 
 // One JSON object per example, in order, on every rank. `examples` are the same on all ranks. The longest are
 // distributed first, one to each replica in turn. Each replica answers its examples on its own mp group:

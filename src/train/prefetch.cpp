@@ -5,7 +5,7 @@
 
 #include "base/activity.h"
 #include "base/ordered_work.h"
-#include "kernels/threads.h"
+#include "pipeline/n_readers.h"
 
 namespace redco {
 
@@ -41,13 +41,6 @@ Batch collate_examples(const Pipeline& pipeline, std::span<const Example> mine, 
     }
     return b;
   });
-}
-
-int n_readers(Reading reading, std::optional<i64> n_workers) {
-  constexpr int kMostByDefault = 4;
-  if (reading == Reading::rank_only) return 0;
-  if (n_workers) return static_cast<int>(*n_workers);
-  return reading == Reading::costly ? std::clamp(kernels::threads(), 1, kMostByDefault) : 1;
 }
 
 std::vector<MicroBatchExamples> read_examples(const Dataset& data, const StepRequest& step, int threads) {

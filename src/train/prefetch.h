@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "base/worker.h"
-#include "train/pipeline.h"
+#include "pipeline/n_readers.h"
+#include "pipeline/pipeline.h"
 #include "train/step.h"
 
 namespace redco {
@@ -24,10 +25,6 @@ using StepRequest = std::vector<MicroBatchRequest>;
 MicroBatchRequest request_rows(i64 rows, const std::function<i64(i64)>& at);
 // The request of a step's micro-batches for the examples at(row), where `row` counts the step's rows.
 StepRequest request_step(const std::vector<MicroBatch>& parts, const std::function<i64(i64)>& at);
-
-// The number of threads that read examples: n_workers (data.n_workers); by default 1, and for costly reading
-// as many as the calling rank has for its kernels, at most 4. 0: the rank's own thread.
-int n_readers(Reading reading, std::optional<i64> n_workers);
 
 struct MicroBatchExamples {
   BatchShape shape;  // padded to the longest row

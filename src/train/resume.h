@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "train/checkpoint.h"
-#include "train/run_record.h"
+#include "workdir/run_record.h"
 
 namespace redco {
 

@@ -17,9 +17,9 @@
 #include "ops/elementwise.h"
 #include "ops/redistribute.h"
 #include "optim/gradients.h"
+#include "pipeline/bad_ids.h"
 #include "tensor/profile.h"
 #include "tensor/transfer.h"
-#include "train/bad_ids.h"
 #include "train/step_embeddings.h"
 
 namespace redco {

@@ -9,8 +9,8 @@
 #include "ops/gather_ahead.h"
 #include "optim/make_optimizer.h"
 #include "optim/master_weights.h"
+#include "pipeline/pipeline.h"
 #include "shard/parallel_settings.h"
-#include "train/pipeline.h"
 
 namespace redco {
 

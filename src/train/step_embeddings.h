@@ -4,8 +4,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "pipeline/embedding_pipeline.h"
 #include "tensor/node.h"
-#include "train/embedding_pipeline.h"
 
 namespace redco {
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <vector>
 
-#include "data/epoch_order.h"
-#include "train/pipeline.h"
+#include "data/index/epoch_order.h"
+#include "pipeline/pipeline.h"
 
 namespace redco {
 

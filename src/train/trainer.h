@@ -5,9 +5,9 @@
 #include <functional>
 #include <string>
 
+#include "pipeline/pipeline.h"
 #include "train/checkpoint.h"
 #include "train/eval_outputs.h"
-#include "train/pipeline.h"
 #include "train/step.h"
 #include "train/train_settings.h"
 

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "generate/forward_pass.h"
 #include "generate/generate.h"
-#include "generate/logits.h"
+#include "generate/sampling.h"
 #include "ops/create.h"
 #include "pipelines/text_generation.h"
 

@@ -12,7 +12,7 @@
 #include "ops/create.h"
 #include "optim/adamw.h"
 #include "optim/gradients.h"
-#include "train/bad_ids.h"
+#include "pipeline/bad_ids.h"
 #include "train/folder_model.h"
 #include "verify/expected.h"
 #include "verify/generation.h"

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/strict_json.h"
 #include "ckpt/safetensors_write.h"
-#include "ckpt/strict_json.h"
 #include "support/temp_dir.h"
 
 namespace redco::ckpt {

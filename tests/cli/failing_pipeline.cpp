@@ -12,9 +12,9 @@
 #include "base/error.h"
 #include "base/signals.h"
 #include "comm/group.h"
+#include "pipeline/plugin.h"
 #include "pipelines/pipelines.h"
 #include "tensor/context.h"
-#include "train/plugin.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "data/image.h"
+#include "data/images/image.h"
 #include "support/temp_dir.h"
 
 namespace redco {

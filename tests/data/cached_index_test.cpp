@@ -1,5 +1,5 @@
 // Indexes are found by the contents of the data files; the memo of the contents' hashes.
-#include "data/cached_index.h"
+#include "data/index/cached_index.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -12,11 +12,11 @@
 #include <thread>
 
 #include "base/syscalls.h"
-#include "data/content_hash.h"
-#include "data/example_index.h"
-#include "data/example_rows.h"
-#include "data/labelled_index.h"
-#include "data/token_index.h"
+#include "data/index/content_hash.h"
+#include "data/labelled/labelled_index.h"
+#include "data/text/example_index.h"
+#include "data/text/packing.h"
+#include "data/text/token_index.h"
 #include "support/error_text.h"
 #include "support/temp_dir.h"
 #include "tokenizers/tokenizer.h"

@@ -1,4 +1,4 @@
-#include "data/data_folders.h"
+#include "data/index/data_folders.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "data/epoch_order.h"
+#include "data/index/epoch_order.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/builtin.h"
+#include "data/builtin/builtin.h"
 #include "data/examples_testing.h"
 
 namespace redco {

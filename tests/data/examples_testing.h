@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "data/example_rows.h"
+#include "data/text/packing.h"
 #include "support/temp_dir.h"
 
 namespace redco {

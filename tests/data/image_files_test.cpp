@@ -6,9 +6,9 @@
 #include <random>
 
 #include "base/error.h"
-#include "data/idx.h"
-#include "data/image_folder.h"
-#include "data/image_source.h"
+#include "data/images/idx.h"
+#include "data/images/image_folder.h"
+#include "data/images/image_source.h"
 #include "support/error_text.h"
 #include "support/temp_dir.h"
 

@@ -1,5 +1,5 @@
 // Images against Pillow and transformers (scripts/make_image_fixtures.py), and hostile bytes.
-#include "data/image.h"
+#include "data/images/image.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/drawn_images.h"
-#include "data/image_preprocess.h"
+#include "data/builtin/drawn_images.h"
+#include "data/images/image_preprocess.h"
 #include "support/error_text.h"
 #include "support/temp_dir.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/labelled_index.h"
+#include "data/labelled/labelled_index.h"
 #include "support/error_text.h"
 #include "support/ranks.h"
 #include "support/temp_dir.h"

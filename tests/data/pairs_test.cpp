@@ -7,10 +7,10 @@
 #include <random>
 
 #include "base/error.h"
-#include "data/builtin.h"
-#include "data/example_index.h"
-#include "data/pair_lines.h"
-#include "data/table_reader.h"
+#include "data/builtin/builtin.h"
+#include "data/labelled/table_reader.h"
+#include "data/text/example_index.h"
+#include "data/text/pair_lines.h"
 #include "support/error_text.h"
 #include "support/temp_dir.h"
 

@@ -1,4 +1,4 @@
-#include "data/token_index.h"
+#include "data/text/token_index.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "data/lm_windows.h"
+#include "data/text/lm_windows.h"
 #include "support/temp_dir.h"
 #include "tokenizers/tokenizer.h"
 

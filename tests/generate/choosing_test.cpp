@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "generate/beam_search.h"
-#include "generate/logits.h"
+#include "generate/sampling.h"
 #include "generate/text_stream.h"
 #include "support/ranks.h"
 

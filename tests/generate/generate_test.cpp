@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "ckpt/params_io.h"
 #include "generate/forward_pass.h"
-#include "generate/logits.h"
+#include "generate/sampling.h"
 #include "pipelines/text_generation.h"
 #include "shard/rules.h"
 #include "support/ranks.h"

@@ -12,7 +12,7 @@
 #include <fstream>
 #include <thread>
 
-#include "launch/mpirun.h"
+#include "launch/choose_launcher.h"
 #include "support/error_text.h"
 
 namespace redco {

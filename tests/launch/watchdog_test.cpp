@@ -1,6 +1,6 @@
 // The watchdog: verdicts from reports, the server with valid and hostile clients, and the client in child
 // processes.
-#include "launch/watchdog.h"
+#include "launch/watch/watchdog.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@
 
 #include "base/activity.h"
 #include "base/timing.h"
-#include "launch/watch_server.h"
+#include "launch/watch/server.h"
 
 namespace redco {
 namespace {

@@ -8,7 +8,7 @@
 #include "kernels/threads.h"
 #include "ops/create.h"
 #include "outside_testing.h"
-#include "train/pipeline.h"
+#include "pipeline/pipeline.h"
 
 namespace redco::test {
 namespace {

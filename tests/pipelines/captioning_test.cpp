@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "data/drawn_images.h"
+#include "data/builtin/drawn_images.h"
 #include "pipelines/pipelines.h"
 #include "support/error_text.h"
 #include "support/ranks.h"

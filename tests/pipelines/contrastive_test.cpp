@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "pipeline/embedding_pipeline.h"
 #include "pipelines/pipelines.h"
 #include "support/error_text.h"
 #include "support/ranks.h"
 #include "support/temp_dir.h"
-#include "train/embedding_pipeline.h"
 #include "train/evaluate.h"
 #include "train/step_embeddings.h"
 

@@ -10,7 +10,7 @@
 #include "assembly/job_model.h"
 #include "assembly/job_pipeline.h"
 #include "base/error.h"
-#include "data/drawn_images.h"
+#include "data/builtin/drawn_images.h"
 #include "pipelines/pipelines.h"
 #include "support/error_text.h"
 #include "support/ranks.h"

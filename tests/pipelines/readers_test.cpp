@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "data/image.h"
+#include "data/images/image.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/read_images.h"
 #include "support/error_text.h"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "data/image.h"
+#include "data/images/image.h"
 #include "ops/create.h"
 #include "pipelines/pipelines.h"
 #include "support/error_text.h"

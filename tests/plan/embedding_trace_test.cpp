@@ -1,4 +1,4 @@
-// The plan of a loss of the whole batch (train/embedding_pipeline.h) is its step, line by line and byte by
+// The plan of a loss of the whole batch (pipeline/embedding_pipeline.h) is its step, line by line and byte by
 // byte, for any number of micro-batches.
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include "ops/reduce.h"
 #include "ops/shape.h"
 #include "ops/softmax.h"
+#include "pipeline/embedding_pipeline.h"
 #include "plan/trace.h"
 #include "support/ranks.h"
-#include "train/embedding_pipeline.h"
 
 namespace redco {
 namespace {

@@ -7,11 +7,11 @@
 
 #include "base/error.h"
 #include "ckpt/params_io.h"
+#include "pipeline/lm_dataset.h"
 #include "pipelines/pipelines.h"
 #include "support/ranks.h"
 #include "support/temp_dir.h"
 #include "train/evaluate.h"
-#include "train/lm_dataset.h"
 #include "train/prefetch.h"
 #include "train/trainer.h"
 

@@ -8,7 +8,7 @@
 #include "autograd/grad.h"
 #include "base/error.h"
 #include "models/spec_builder.h"
-#include "nn/fast_weights.h"
+#include "nn/inner_loop.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "ops/shape.h"

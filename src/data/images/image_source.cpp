@@ -1,0 +1,32 @@
+#include "data/images/image_source.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/words.h"
+#include "data/builtin/drawn_images.h"
+
+namespace redco {
+
+ImageSource::ImageSource(const std::optional<std::string>& images) {
+  if (images) store_.emplace(FileStore::open(*images));
+}
+
+std::string ImageSource::where(const std::string& name, const std::string& folder) const {
+  if (is_drawn(name)) return excerpt(name);
+  if (store_) return store_->where(name);
+  return name.starts_with('/') ? name : join_path(folder, name);
+}
+
+Image ImageSource::read(const std::string& name, const std::string& folder) const {
+  const std::string at = where(name, folder);
+  if (is_drawn(name)) return draw_image(name, "[data]");
+  if (store_) return decode_image(store_->read(name), "[data] " + at);
+  const auto info = file_info(at);
+  if (!info || info->kind != FileInfo::file)
+    throw ContentsError(
+        "[data] {}: the image file does not exist{}", at,
+        name.find(".zip") != std::string::npos ? "; set data.images to the archive of the images" : "");
+  return decode_image(read_file(at, FileStore::kMaxFile), "[data] " + at);
+}
+
+}  // namespace redco

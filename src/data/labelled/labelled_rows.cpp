@@ -1,0 +1,344 @@
+#include "data/labelled/labelled_rows.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+#include "base/input_file.h"
+#include "base/utf8.h"
+#include "base/words.h"
+#include "data/labelled/table_reader.h"
+#include "data/text/example_json.h"
+
+namespace redco {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMaxNumbers = std::size_t{1} << 24;  // per row
+
+// The value under a key, or under a.b; null if there is none.
+const Json* find(const Json& j, std::string_view key) {
+  if (!j.is_object()) return nullptr;
+  if (const auto it = j.find(key); it != j.end()) return it->is_null() ? nullptr : &*it;
+  for (auto dot = key.find('.'); dot != std::string_view::npos; dot = key.find('.', dot + 1))
+    if (const auto it = j.find(key.substr(0, dot)); it != j.end()) return find(*it, key.substr(dot + 1));
+  return nullptr;
+}
+
+const Json& need(const Json& j, const std::string& key) {
+  const Json* v = find(j, key);
+  if (!v) throw ContentsError("no \"{}\"", excerpt(key));
+  return *v;
+}
+
+const std::string& text_of(const Json& v, const std::string& key) {
+  if (!v.is_string()) throw ContentsError("\"{}\" is not a text but {}", excerpt(key), v.type_name());
+  return v.get_ref<const std::string&>();
+}
+
+// Class names are stored in config.json, which is UTF-8.
+void check_label(const std::string& label) {
+  if (label.find_first_not_of(" \t\r\n") == std::string::npos) throw ContentsError("the label is empty");
+  if (!is_utf8(label))
+    throw ContentsError("the label '{}' is not valid UTF-8. Convert the file to UTF-8", excerpt(label));
+}
+
+// A label as a table would have it.
+std::string label_of(const Json& v, const std::string& key) {
+  if (v.is_string()) return v.get<std::string>();
+  if (v.is_number() || v.is_boolean()) return v.dump();
+  throw ContentsError("\"{}\" is neither a text nor a number but {}", excerpt(key), v.type_name());
+}
+
+void add_numbers(const Json& v, const std::string& key, std::vector<float>& to) {
+  if (v.is_array()) {
+    for (const Json& one : v) add_numbers(one, key, to);
+    return;
+  }
+  if (!v.is_number()) throw ContentsError("\"{}\" holds no numbers but {}", excerpt(key), v.type_name());
+  const double x = v.get<double>();
+  if (!std::isfinite(static_cast<float>(x)))
+    throw ContentsError("\"{}\": {} is outside the range of a float", excerpt(key), v.dump());
+  if (to.size() == kMaxNumbers) throw ContentsError("more than {} numbers", kMaxNumbers);
+  to.push_back(static_cast<float>(x));
+}
+
+void check_text(const std::string& text, std::string_view what) {
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) throw ContentsError("{} is empty", what);
+}
+
+void check_row(const LabelledRow& row, LabelledInput input) {
+  if (input == LabelledInput::text) {
+    check_text(row.text, "the text");
+    if (row.text_pair) check_text(*row.text_pair, "the second text of the pair");
+  }
+  if (input == LabelledInput::image) check_text(row.image, "the image's path");
+  if (input == LabelledInput::vector && row.features.empty()) throw ContentsError("it has no numbers");
+  for (const std::string& l : row.label) check_label(l);
+}
+
+std::string text_key(const ExampleFields& fields) {
+  if (!fields.text) throw UsageError("[data] data.fields.text is ~, expected the key or column of the text");
+  return *fields.text;
+}
+
+// The input of an example, without a label.
+LabelledRow input_of(const Json& j, const ExampleFields& fields, LabelledInput input) {
+  LabelledRow row;
+  if (input == LabelledInput::text) {
+    const std::string key = text_key(fields);
+    row.text = text_of(need(j, key), key);
+    if (const Json* pair = find(j, fields.text_pair)) row.text_pair = text_of(*pair, fields.text_pair);
+  } else if (input == LabelledInput::image) {
+    row.image = text_of(need(j, fields.image), fields.image);
+  } else {
+    for (const std::string& key : fields.features) add_numbers(need(j, key), key, row.features);
+  }
+  if (const Json* id = fields.id ? find(j, *fields.id) : nullptr) row.id = id->dump();
+  return row;
+}
+
+std::optional<i64> whole_number(const std::string& text) {
+  i64 n = 0;
+  const char* end = text.data() + text.size();
+  const auto r = std::from_chars(text.data(), end, n);
+  if (text.empty() || r.ec != std::errc() || r.ptr != end || std::to_string(n) != text) return std::nullopt;
+  return n;
+}
+
+}  // namespace
+
+float parse_number(std::string_view text, std::string_view what) {
+  std::string_view t = text;
+  while (!t.empty() && (t.front() == ' ' || t.front() == '+')) t.remove_prefix(1);
+  while (!t.empty() && t.back() == ' ') t.remove_suffix(1);
+  double x = 0;
+  const auto r = std::from_chars(t.data(), t.data() + t.size(), x);
+  if (t.empty() || r.ec != std::errc() || r.ptr != t.data() + t.size() ||
+      !std::isfinite(static_cast<float>(x)))
+    throw ContentsError("{}: expected a number, got '{}'", what, excerpt(text));
+  return static_cast<float>(x);
+}
+
+LabelledRow unlabelled_row(const std::string& json, const ExampleFields& fields, LabelledInput input) {
+  Json j = parse_example_line(json);
+  ExampleFields f = fields;
+  const std::string key = input == LabelledInput::image ? f.image : f.text.value_or("text");
+  if (input != LabelledInput::vector && !find(j, key) && find(j, "prompt"))
+    (input == LabelledInput::image ? f.image : f.text.emplace()) = "prompt";
+  const LabelledRow row = input_of(j, f, input);
+  check_row(row, input);
+  return row;
+}
+
+// --- rows of a file ---
+
+struct LabelledReader::Source {
+  virtual ~Source() = default;
+  virtual bool read() = 0;                  // reads the next row's text; ContentsErrors with the place
+  virtual void take(LabelledRow& row) = 0;  // parses it; ContentsErrors without the place
+  virtual std::string where() const = 0;
+  virtual u64 stored_position() const = 0;
+  LabelledInput input = LabelledInput::text;
+};
+
+namespace {
+
+struct Lines : LabelledReader::Source {
+  Lines(const std::string& path, const ExampleFields& fields) : lines(path), fields(fields) {}
+  bool read() override {
+    do {
+      if (!lines.next(line)) return false;
+    } while (line.find_first_not_of(" \t\r") == std::string::npos);
+    return true;
+  }
+  void take(LabelledRow& row) override {
+    const Json j = parse_example_line(line);
+    row = input_of(j, fields, input);
+    for (const std::string& key : fields.label) {
+      const Json& v = need(j, key);
+      if (!v.is_array())
+        row.label.push_back(label_of(v, key));
+      else
+        for (const Json& one : v) row.label.push_back(label_of(one, key));
+    }
+    row.line = lines.line_number();
+  }
+  std::string where() const override { return lines.where(); }
+  u64 stored_position() const override { return lines.stored_position(); }
+
+  LineReader lines;
+  std::string line;
+  ExampleFields fields;
+};
+
+struct Table : LabelledReader::Source {
+  Table(const std::string& path, const std::string& format, const DataSettings& s, LabelledInput in)
+      : path(path), rows(path, TableReader::kind_of(format)) {
+    const ExampleFields& f = s.fields;
+    std::vector<std::string> asked = f.label;
+    if (in == LabelledInput::text) asked.push_back(text_key(f));
+    if (in == LabelledInput::image) asked.push_back(f.image);
+    if (in == LabelledInput::vector) asked.insert(asked.end(), f.features.begin(), f.features.end());
+    const bool header = s.header.value_or(!std::all_of(asked.begin(), asked.end(), is_column_number));
+    if (header) {
+      if (!rows.next(names)) throw ContentsError("{}: the file is empty; its header is missing", path);
+      width = names.size();
+    }
+    const std::vector<std::string>* known = header ? &names : nullptr;
+    const auto column = [&](const std::string& name, const std::string& key) {
+      return find_column(name, known, "data.fields." + key, path);
+    };
+    const auto there = [&](const std::string& name) {
+      return header ? std::find(names.begin(), names.end(), name) != names.end() : is_column_number(name);
+    };
+    if (in == LabelledInput::text) {
+      text = column(text_key(f), "text");
+      if (there(f.text_pair)) pair = column(f.text_pair, "text_pair");
+    } else if (in == LabelledInput::image) {
+      text = column(f.image, "image");
+    } else {
+      for (const std::string& name : f.features) features.push_back(column(name, "features"));
+    }
+    for (const std::string& name : f.label) labels.push_back(column(name, "label"));
+    if (f.id && there(*f.id)) id = column(*f.id, "id");
+  }
+
+  bool read() override { return rows.next(cells); }
+  void take(LabelledRow& row) override {
+    row.line = rows.line_number();
+    if (width == 0) width = cells.size();
+    if (cells.size() != width)
+      throw ContentsError("{}, but {} are expected{}", counted(cells.size(), "column"), width,
+                          names.empty()
+                              ? ", as in the first row"
+                              : fmt::format(": {}", excerpt(fmt::format("{}", fmt::join(names, ", ")))));
+    const auto cell = [&](std::size_t k) -> const std::string& {
+      if (k >= cells.size())
+        throw ContentsError("column {} does not exist: the table has {} columns", k + 1, cells.size());
+      return cells[k];
+    };
+    if (input == LabelledInput::vector) {
+      for (const std::size_t k : features)
+        row.features.push_back(
+            parse_number(cell(k), names.empty() ? fmt::format("column {}", k + 1) : "column " + names[k]));
+    } else {
+      (input == LabelledInput::text ? row.text : row.image) = cell(text);
+    }
+    if (pair) row.text_pair = cell(*pair);
+    for (const std::size_t k : labels) row.label.push_back(cell(k));
+    if (id) row.id = Json(cell(*id)).dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+  std::string where() const override { return rows.where(); }
+  u64 stored_position() const override { return rows.stored_position(); }
+
+  std::string path;
+  TableReader rows;
+  std::vector<std::string> names, cells;
+  std::size_t width = 0, text = 0;
+  std::optional<std::size_t> pair, id;
+  std::vector<std::size_t> features, labels;
+};
+
+}  // namespace
+
+LabelledReader::LabelledReader(const std::string& path, const DataSettings& s, LabelledInput input) {
+  const std::string format = s.format_of({path});
+  if (format == "jsonl") {
+    source_ = std::make_unique<Lines>(path, s.fields);
+  } else if (format == "tsv" || format == "csv") {
+    source_ = std::make_unique<Table>(path, format, s, input);
+  } else {
+    throw UsageError(
+        "[data] {}: labelled examples need a .tsv, .csv or .jsonl file (also with .gz or .zst). For another "
+        "name, set data.format to tsv, csv or jsonl",
+        path);
+  }
+  source_->input = input;
+}
+LabelledReader::~LabelledReader() = default;
+
+bool LabelledReader::next(LabelledRow& row) {
+  row = {};
+  if (!source_->read()) return false;
+  try {
+    source_->take(row);
+    check_row(row, source_->input);
+  } catch (const ContentsError& e) {
+    row = {};
+    row.bad = fmt::format("{}: {}", source_->where(), e.what());
+  }
+  return true;
+}
+void skip_or_throw(const std::string& bad, const DataSettings& s) {
+  if (!s.skip_bad) throw ContentsError("{}; data.skip_bad=true skips and counts such rows", bad);
+}
+
+std::string LabelledReader::where() const { return source_->where(); }
+u64 LabelledReader::stored_position() const { return source_->stored_position(); }
+
+// --- classes ---
+
+ClassNames::ClassNames(std::vector<std::string> names) : names_(std::move(names)) {
+  if (names_.empty()) throw UsageError("[data] there are no classes");
+  for (const std::string& n : names_) {
+    if (n.empty()) throw UsageError("[data] a class's name is empty");
+    if (!numbers_.emplace(n, static_cast<i64>(numbers_.size())).second)
+      throw UsageError("[data] two classes have the name '{}'", excerpt(n));
+    numbered_ = numbered_ && !whole_number(n);
+  }
+}
+
+std::string ClassNames::words() const {
+  std::vector<std::string> some;
+  for (std::size_t i = 0; i < std::min<std::size_t>(names_.size(), 12); ++i)
+    some.push_back(excerpt(names_[i], 40));
+  return fmt::format("{}: {}{}", counted(size(), "class"), fmt::join(some, ", "),
+                     names_.size() > some.size() ? ", ..." : "");
+}
+
+i64 ClassNames::number_of(const std::string& label) const {
+  if (const auto it = numbers_.find(label); it != numbers_.end()) return it->second;
+  if (numbered_)
+    if (const auto n = whole_number(label); n && *n >= 0 && *n < size()) return *n;
+  throw ContentsError("the label '{}' is not one of the {}", excerpt(label), words());
+}
+
+std::vector<std::string> sorted_labels(std::vector<std::string> labels) {
+  std::sort(labels.begin(), labels.end());
+  labels.erase(std::unique(labels.begin(), labels.end()), labels.end());
+  if (std::all_of(labels.begin(), labels.end(),
+                  [](const std::string& l) { return whole_number(l).has_value(); }))
+    std::sort(labels.begin(), labels.end(),
+              [](const std::string& a, const std::string& b) { return *whole_number(a) < *whole_number(b); });
+  return labels;
+}
+
+std::vector<std::string> distinct_labels(const std::vector<std::string>& files, const DataSettings& s,
+                                         LabelledInput input) {
+  std::set<std::string> seen;
+  for (const std::string& file : files) {
+    LabelledReader rows(file, s, input);
+    for (LabelledRow row; rows.next(row);) {
+      if (!row.bad.empty()) {
+        skip_or_throw(row.bad, s);
+        continue;
+      }
+      if (row.label.size() != 1)
+        throw ContentsError("{}: {} labels, but one is expected: the class", rows.where(), row.label.size());
+      if (seen.insert(row.label[0]).second && static_cast<i64>(seen.size()) > kMaxClasses)
+        throw ContentsError("{}: more than {} different labels. Check that data.fields.label is the class",
+                            rows.where(), kMaxClasses);
+    }
+  }
+  return sorted_labels({seen.begin(), seen.end()});
+}
+
+}  // namespace redco

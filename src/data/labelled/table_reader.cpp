@@ -1,0 +1,119 @@
+#include "data/labelled/table_reader.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/words.h"
+
+namespace redco {
+
+std::string TableReader::where() const { return fmt::format("{}:{}", path_, line_); }
+
+// Bounds the memory: a line of only separators would cost many times its size.
+void TableReader::check_count(const std::vector<std::string>& cells) const {
+  if (cells.size() == kMaxColumns)
+    throw ContentsError("{}: a row of more than {} cells", where(), kMaxColumns);
+}
+
+bool TableReader::next_line() {
+  do {
+    if (!lines_.next(text_)) return false;
+    if (lines_.line_number() == 1 && text_.find('\0') != std::string::npos)
+      throw ContentsError("{}: the first line has a zero byte, expected text. Save the table as UTF-8",
+                          lines_.where());
+  } while (text_.empty());
+  line_ = lines_.line_number();
+  return true;
+}
+
+bool TableReader::next(std::vector<std::string>& cells) {
+  cells.clear();
+  if (!next_line()) return false;
+  if (kind_ == Kind::csv) {
+    cut_csv(cells);
+    return true;
+  }
+  for (std::size_t begin = 0;;) {
+    const std::size_t tab = text_.find('\t', begin);
+    check_count(cells);
+    cells.push_back(text_.substr(begin, tab == std::string::npos ? tab : tab - begin));
+    if (tab == std::string::npos) return true;
+    begin = tab + 1;
+  }
+}
+
+void TableReader::cut_csv(std::vector<std::string>& cells) {
+  std::size_t at = 0;
+  for (;;) {
+    check_count(cells);
+    std::string& cell = cells.emplace_back();
+    if (at < text_.size() && text_[at] == '"') {
+      ++at;
+      for (;;) {
+        const std::size_t quote = text_.find('"', at);
+        cell.append(text_, at, quote == std::string::npos ? quote : quote - at);
+        if (quote == std::string::npos) {
+          // The cell continues in the next line.
+          if (cell.size() > LineReader::kMaxLine)
+            throw ContentsError("{}: a cell has more than {} bytes. Check for a missing quote", where(),
+                                LineReader::kMaxLine);
+          cell += '\n';
+          if (!lines_.next(text_))
+            throw ContentsError("{}: the file ends inside a quoted cell of the row that begins here",
+                                where());
+          at = 0;
+        } else if (quote + 1 < text_.size() && text_[quote + 1] == '"') {
+          cell += '"';
+          at = quote + 2;
+        } else {
+          at = quote + 1;
+          break;
+        }
+      }
+      if (at < text_.size() && text_[at] != ',')
+        throw ContentsError("{}: {} after the closing quote of cell {}. Double a quote inside a cell",
+                            where(), excerpt(text_.substr(at)), cells.size());
+    } else {
+      const std::size_t comma = text_.find(',', at);
+      cell = text_.substr(at, comma == std::string::npos ? comma : comma - at);
+      at = comma == std::string::npos ? text_.size() : comma;
+    }
+    if (at >= text_.size()) return;
+    ++at;  // the comma; another cell follows, maybe an empty one
+  }
+}
+
+bool is_column_number(std::string_view name) {
+  return !name.empty() && name.size() < 7 &&
+         std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::size_t find_column(const std::string& name, const std::vector<std::string>* header,
+                        const std::string& key, const std::string& where) {
+  if (!header) {
+    const i64 number = is_column_number(name) ? std::stoll(name) : 0;
+    if (number < 1)
+      throw UsageError("[data] {}={}: {} has no header, expected a column number from 1", key, excerpt(name),
+                       where);
+    return static_cast<std::size_t>(number - 1);
+  }
+  std::size_t found = header->size();
+  for (std::size_t i = 0; i < header->size(); ++i) {
+    if ((*header)[i] != name) continue;
+    if (found < header->size())
+      throw UsageError("[data] {}={}: {} has two columns of this name", key, excerpt(name), where);
+    found = i;
+  }
+  if (found < header->size()) return found;
+  std::vector<std::string> some(
+      header->begin(),
+      header->begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(8, header->size())));
+  throw UsageError(
+      "[data] {}={}: {} has no such column; its columns are {}. Without a header, set data.header=false and "
+      "use column numbers from 1",
+      key, excerpt(name), where, excerpt(fmt::format("{}", fmt::join(some, ", "))));
+}
+
+}  // namespace redco

@@ -1,0 +1,242 @@
+#include "data/text/example_lines.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/utf8.h"
+#include "base/words.h"
+#include "data/index/source_files.h"
+#include "data/text/example_json.h"
+#include "data/text/example_shapes.h"
+
+namespace redco {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kMaxDepth = 64;  // of nested objects and lists
+
+// The value of a named key; null if the settings name none or the line has none.
+const Json* find(const Json& j, const std::optional<std::string>& key) {
+  if (!key) return nullptr;
+  const auto it = j.find(*key);
+  return it == j.end() || it->is_null() ? nullptr : &*it;
+}
+
+void end_with_eos(const Tokenizer& t, std::vector<i32>& ids) {
+  const auto eos = t.special().eos;
+  if (eos && (ids.empty() || ids.back() != *eos)) ids.push_back(*eos);
+}
+
+TokenizedExample text_example(const Tokenizer& t, const std::string& text) {
+  if (text.empty()) throw ContentsError("the text is empty");
+  TokenizedExample e;
+  e.kind = ExampleKind::text;
+  e.ids = t.encode(text);
+  end_with_eos(t, e.ids);
+  e.in_loss.assign(e.ids.size(), 1);
+  return e;
+}
+
+TokenizedExample completion_example(const Tokenizer& t, const std::string& prompt,
+                                    const std::string& completion) {
+  if (completion.empty()) throw ContentsError("the completion is empty");
+  TokenizedExample e;
+  e.kind = ExampleKind::completion;
+  e.reference = completion;
+  const std::vector<i32> before = ExampleLines::prompt_ids(t, prompt);
+  e.ids = t.encode(prompt + completion);
+  if (e.ids.size() <= before.size() || !std::equal(before.begin(), before.end(), e.ids.begin())) {
+    e.ids = before;
+    const std::vector<i32> after = t.encode(completion, false);
+    e.ids.insert(e.ids.end(), after.begin(), after.end());
+  }
+  end_with_eos(t, e.ids);
+  e.prompt_tokens = static_cast<i64>(before.size());
+  e.in_loss.assign(e.ids.size(), 1);
+  std::fill_n(e.in_loss.begin(), before.size(), std::uint8_t{0});
+  return e;
+}
+
+// A JSON value for the template, given as JSON or as a text of JSON.
+std::string variable(const Json& j, const char* key, bool list) {
+  const auto it = j.find(key);
+  if (it == j.end() || it->is_null()) return "";
+  const Json v = it->is_string() ? Json::parse(it->get_ref<const std::string&>(), nullptr, false) : *it;
+  if (list ? !v.is_array() : !v.is_object())
+    throw ContentsError("\"{}\" is not {}", key, list ? "a list" : "an object");
+  return v.dump();
+}
+
+TokenizedExample chat_example(const Tokenizer& t, const ChatTemplate* chat, const Json& j, const Json& list,
+                              const std::string& key) {
+  if (!chat)
+    throw UsageError(
+        "[data] the data have conversations (messages), but the model has no chat template. Set "
+        "data.chat_template to a Jinja file or to builtin:chat");
+  if (!list.is_array()) throw ContentsError("\"{}\" is not a list but {}", key, list.type_name());
+  const std::vector<ChatMessage> messages = parse_messages(list.dump(), "\"" + key + "\"");
+  ChatVariables variables;
+  variables.tools = variable(j, "tools", true);
+  variables.more = variable(j, "chat_template_kwargs", false);
+  const auto trained = [](const ChatMessage& m) { return m.role == "assistant" && m.train; };
+  if (std::none_of(messages.begin(), messages.end(), trained))
+    throw ContentsError("no turn of the assistant, so the loss would count no token");
+  const TrainingText text = chat->render_training(messages, variables);
+  ChatTokens tokens = tokenize_chat(t, text);
+  TokenizedExample e;
+  e.kind = ExampleKind::chat;
+  e.ids = std::move(tokens.ids);
+  e.in_loss = std::move(tokens.in_loss);
+  if (messages.back().role == "assistant") {
+    // The last run of targets is the last turn, which a model would generate.
+    e.reference = messages.back().content;
+    auto last = std::find(e.in_loss.rbegin(), e.in_loss.rend(), 1);
+    e.prompt_tokens = std::find(last, e.in_loss.rend(), 0).base() - e.in_loss.begin();
+  }
+  return e;
+}
+
+AlpacaLine alpaca_line(const Json& j, const ExampleFields& f) {
+  AlpacaLine x{as_text(j[*f.instruction], *f.instruction), "", as_text(j[*f.output], *f.output)};
+  if (const Json* input = find(j, f.input)) x.input = as_text(*input, *f.input);
+  for (const auto& [text, key] : {std::pair(&x.instruction, *f.instruction), std::pair(&x.output, *f.output)})
+    if (text->empty()) throw ContentsError("\"{}\" is empty", key);
+  // Earlier turns, as LLaMA-Factory has them. Ignoring them would change the meaning of the instruction.
+  if (const auto history = j.find("history"); history != j.end() && !history->empty() && *history != "")
+    throw ContentsError("\"history\" is not supported. Write the conversation as \"messages\"");
+  return x;
+}
+
+TokenizedExample alpaca_example(const Tokenizer& t, const ChatTemplate* chat, const Json& j,
+                                const AlpacaLine& x) {
+  if (chat) return chat_example(t, chat, j, alpaca_messages(j, x), "messages");
+  return completion_example(t, alpaca_prompt(j, x), x.output);
+}
+
+}  // namespace
+
+Json parse_example_line(std::string_view line) {
+  std::vector<std::string> keys;
+  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
+    if (depth > kMaxDepth) throw ContentsError("nested more than {} deep", kMaxDepth);
+    if (event == Json::parse_event_t::key && depth == 1) {
+      const auto& key = value.get_ref<const std::string&>();
+      if (std::find(keys.begin(), keys.end(), key) != keys.end())
+        throw ContentsError("the key \"{}\" is given twice", excerpt(key));
+      keys.push_back(key);
+    }
+    return true;
+  };
+  Json j;
+  try {
+    j = Json::parse(line, watch);
+  } catch (const Json::exception& e) {
+    if (const std::size_t bad = find_invalid_utf8(line); bad != std::string_view::npos)
+      throw ContentsError(
+          "byte {} (0x{:02X}) is not UTF-8; convert the file, e.g. with iconv -f latin1 -t utf-8", bad + 1,
+          static_cast<unsigned char>(line[bad]));
+    std::string_view why = e.what();
+    if (const auto at = why.find("column "); at != std::string_view::npos) why.remove_prefix(at);
+    throw ContentsError("not JSON: {}", excerpt(why));
+  }
+  if (!j.is_object()) throw ContentsError("not an object of keys and values but {}", j.type_name());
+  return j;
+}
+
+std::vector<i32> ExampleLines::prompt_ids(const Tokenizer& t, std::string_view prompt) {
+  std::vector<i32> ids = t.encode(prompt);
+  const auto eos = t.special().eos;
+  if (eos && !ids.empty() && ids.back() == *eos) {
+    const std::vector<i32> plain = t.encode(prompt, false);
+    if (plain.empty() || plain.back() != *eos) ids.pop_back();
+  }
+  return ids;
+}
+
+TokenizedExample ExampleLines::read(std::string_view line) const {
+  const Json j = parse_example_line(line);
+  const ExampleFields& f = fields_;
+  const Json *text = find(j, f.text), *messages = find(j, f.messages),
+             *conversations = find(j, f.conversations);
+  // Two keys that belong together. Only both together are a form: the others are then ignored.
+  struct Both {
+    const std::optional<std::string>&first_key, &second_key;
+    const Json *first, *second;
+    explicit operator bool() const { return first && second; }
+  };
+  const Both completion{f.prompt, f.completion, find(j, f.prompt), find(j, f.completion)};
+  const Both alpaca{f.instruction, f.output, find(j, f.instruction), find(j, f.output)};
+  // The forms that the line has: a key, and the settings that turn the form off.
+  struct Form {
+    std::string key, off;
+  };
+  std::vector<Form> there;
+  if (text) there.push_back({*f.text, "data.fields.text=~"});
+  if (messages) there.push_back({*f.messages, "data.fields.messages=~"});
+  if (completion) there.push_back({*f.prompt, "data.fields.prompt=~ data.fields.completion=~"});
+  if (alpaca) there.push_back({*f.instruction, "data.fields.instruction=~ data.fields.output=~"});
+  if (conversations) there.push_back({*f.conversations, "data.fields.conversations=~"});
+  if (there.size() > 1)
+    throw ContentsError("the line has both \"{0}\" and \"{1}\". {2} selects \"{1}\", {3} selects \"{0}\"",
+                        there[0].key, there[1].key, there[0].off, there[1].off);
+  TokenizedExample e;
+  if (text) {
+    e = text_example(tokenizer_, as_text(*text, *f.text));
+  } else if (messages) {
+    e = chat_example(tokenizer_, chat_, j, *messages, *f.messages);
+  } else if (conversations) {
+    e = chat_example(tokenizer_, chat_, j, sharegpt_messages(j, *conversations, *f.conversations),
+                     *f.conversations);
+  } else if (completion) {
+    e = completion_example(tokenizer_, as_text(*completion.first, *f.prompt),
+                           as_text(*completion.second, *f.completion));
+  } else if (alpaca) {
+    e = alpaca_example(tokenizer_, chat_, j, alpaca_line(j, f));
+  } else {
+    for (const Both& both : {completion, alpaca})
+      if (both.first || both.second)
+        throw ContentsError("\"{}\" without \"{}\"", both.first ? *both.first_key : *both.second_key,
+                            (both.first ? both.second_key : both.first_key).value_or("prompt"));
+    std::vector<std::string> keys, expected;
+    for (const auto& [key, value] : j.items())
+      if (keys.size() < 8) keys.push_back(key);
+    for (const auto& key : {f.text, f.completion ? f.prompt : std::nullopt, f.messages,
+                            f.output ? f.instruction : std::nullopt, f.conversations})
+      if (key) expected.push_back("\"" + *key + "\"");
+    throw ContentsError("no {}; its keys are {} (data.fields renames them)", fmt::join(expected, " or "),
+                        keys.empty() ? "none" : excerpt(fmt::format("{}", fmt::join(keys, ", "))));
+  }
+  if (std::find(e.in_loss.begin() + !e.in_loss.empty(), e.in_loss.end(), 1) == e.in_loss.end())
+    throw ContentsError("the loss counts none of its {}", counted(e.ids.size(), "token"));
+  if (const Json* id = find(j, fields_.id)) e.id = id->dump();
+  return e;
+}
+
+std::string ExampleLines::fingerprint() const {
+  Hasher h;
+  put(h, kExampleVersion);
+  put(h, tokenizer_.fingerprint());
+  put(h, static_cast<u64>(tokenizer_.special().eos.value_or(-1)));
+  put(h, chat_ ? chat_->source() : "");
+  for (const auto& key : {fields_.text, fields_.prompt, fields_.completion, fields_.messages, fields_.id})
+    put(h, key ? "=" + *key : "");
+  // These keys are newer than runs that can resume: as long as they have their defaults, hashes are
+  // unchanged.
+  ExampleFields usual;
+  usual.text = fields_.text, usual.prompt = fields_.prompt;
+  usual.completion = fields_.completion, usual.messages = fields_.messages;
+  const auto newer = [](const ExampleFields& f) {
+    return std::vector{f.instruction, f.input, f.output, f.conversations};
+  };
+  if (newer(fields_) != newer(usual.without_shared()))
+    for (const auto& key : newer(fields_)) put(h, key ? "=" + *key : "");
+  return h.digest128().hex();
+}
+
+}  // namespace redco

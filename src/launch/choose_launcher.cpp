@@ -1,0 +1,236 @@
+#include "launch/choose_launcher.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/words.h"
+#include "launch/rank_environment.h"
+
+namespace redco {
+
+namespace {
+
+bool has(const Environment& e, const char* name) {
+  const auto it = e.find(name);
+  return it != e.end() && !it->second.empty();
+}
+
+const HostFacts* facts_for(const LaunchRequest& r, const std::string& name) {
+  if (const auto it = r.facts.find(name); it != r.facts.end()) return &it->second;
+  if (name == "localhost" || name == r.here.name || name == r.here.name.substr(0, r.here.name.find('.')))
+    return &r.here;
+  return nullptr;
+}
+
+// The hosts that may be used, each with its slots; empty: this machine, without an upper bound.
+std::vector<Host> usable_hosts(const LaunchRequest& r, const std::optional<SlurmJob>& slurm) {
+  std::vector<Host> hosts = hosts_of_job(r.hosts, r.hostfile);
+  return hosts.empty() && slurm ? slurm->nodes : hosts;
+}
+
+// Options for other hosts. With them mpirun notices within about fault_timeout that a host has left the
+// network (0: no limit); Open MPI's defaults take 480 s. ssh fails instead of asking for a password or
+// waiting for minutes.
+void reach_hosts(const LaunchRequest& r, bool by_ssh, Mpirun& m) {
+  if (by_ssh) m.options.mca["plm_rsh_args"] = "-o BatchMode=yes -o ConnectTimeout=10";
+  if (r.fault_timeout <= 0) return;
+  const int all = std::max(4, static_cast<int>(std::min(r.fault_timeout, 1e6)));
+  const int interval = std::max(1, all / 6);
+  m.options.mca["oob_tcp_keepalive_time"] = fmt::format("{}", all - 3 * interval);
+  m.options.mca["oob_tcp_keepalive_intvl"] = fmt::format("{}", interval);
+  m.options.mca["oob_tcp_keepalive_probes"] = "3";
+}
+
+// Sets mpirun's path, the environment of the ranks and mpirun's own environment.
+void set_up(const LaunchRequest& r, const Environment& ranks, bool other_hosts, Mpirun& m) {
+  m.path = r.mpirun;
+  m.environment = ranks;
+  m.passed = inherited_names(r.environment, other_hosts);
+  if (r.root) m.own_environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
+  // A shell in a step of one task has the step's variables. With them mpirun would act as that task.
+  const auto begins = [](const std::string& name, const char* prefix) { return name.rfind(prefix, 0) == 0; };
+  for (const auto& [name, value] : r.environment)
+    for (const char* prefix : {"PMIX_", "PMI_", "SLURM_STEP"})
+      if (begins(name, prefix) && !begins(name, "PMIX_MCA_")) m.dropped.insert(name);
+}
+
+// If the hosts' CPUs differ, all ranks use the lowest instruction set, so that the same kernels run
+// everywhere. Variables set by the user stay.
+void agree_on_kernels(const LaunchRequest& r, const std::vector<const HostFacts*>& facts, LaunchPlan& plan) {
+  static const std::vector<std::string> order{"baseline", "avx2", "avx512"};
+  std::set<std::string> isas, cpus;
+  std::size_t least = order.size() - 1;
+  for (const HostFacts* f : facts) {
+    if (!f || f->isa.empty()) return;  // unknown: the ranks compare theirs at the start
+    isas.insert(f->isa);
+    cpus.insert(f->cpu);
+    least = std::min<std::size_t>(least, std::find(order.begin(), order.end(), f->isa) - order.begin());
+  }
+  if (cpus.size() < 2 && isas.size() < 2) return;
+  const char* core = least == 2 ? "SkylakeX" : least == 1 ? "Haswell" : "Nehalem";
+  if (!has(r.environment, "REDCO_ISA")) plan.environment.emplace("REDCO_ISA", order[least]);
+  if (!has(r.environment, "OPENBLAS_CORETYPE")) plan.environment.emplace("OPENBLAS_CORETYPE", core);
+  const auto chosen = plan.environment.find("REDCO_ISA");
+  plan.notes.push_back(fmt::format(
+      "the hosts' CPUs differ ({}): all ranks use {} kernels, so that replicas hold the same bits",
+      fmt::join(cpus, "; "),
+      chosen == plan.environment.end() ? r.environment.at("REDCO_ISA") : chosen->second));
+}
+
+void check_connected(const LaunchRequest& r, const std::optional<SlurmJob>& slurm) {
+  if (slurm && slurm->step_tasks > 1)
+    throw UsageError(
+        "srun started {} processes without connecting them by MPI; use `srun --mpi=pmix ...` (`srun "
+        "--mpi=list` lists what this cluster supports), or run the command once in the allocation, without "
+        "srun",
+        slurm->step_tasks);
+  const auto pmi = r.environment.find("PMI_SIZE");
+  if (pmi != r.environment.end() && pmi->second.size() < 9 && std::atoi(pmi->second.c_str()) > 1)
+    throw UsageError(
+        "the launcher of another MPI started {} processes, but redco is built with Open MPI; use Open MPI's "
+        "mpirun, or run the command once and redco starts the ranks",
+        pmi->second);
+}
+
+int cores_of(const LaunchRequest& r, const std::optional<SlurmJob>& slurm, const std::vector<Host>& hosts,
+             std::size_t h) {
+  const HostFacts* f = facts_for(r, hosts[h].name);
+  int cores = f ? f->cores : 0;
+  // In an allocation the allocated CPUs are the limit. They may be hardware threads, so known cores are one
+  // too.
+  if (slurm)
+    for (std::size_t i = 0; i < slurm->nodes.size() && i < slurm->cpus.size(); i++)
+      if (slurm->nodes[i].name == hosts[h].name)
+        cores = cores ? std::min(cores, slurm->cpus[i]) : slurm->cpus[i];
+  return cores;
+}
+
+// The launch plan of a process that is not a rank.
+LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slurm, LaunchPlan plan) {
+  const std::vector<Host> usable = usable_hosts(r, slurm);
+  plan.n_ranks = r.n_ranks ? *r.n_ranks : !usable.empty() ? total_slots(usable) : r.n_model_shards;
+  if (plan.n_ranks < 1 || r.n_model_shards < 1 || plan.n_ranks % r.n_model_shards != 0)
+    throw UsageError("[parallel] {}={} is not divisible by n_model_shards={}; use {} or {}",
+                     r.n_ranks                                 ? "n_ranks"
+                     : slurm && r.hosts.empty() && !r.hostfile ? "the allocation's tasks"
+                                                               : "slots",
+                     plan.n_ranks, r.n_model_shards,
+                     std::max<i64>(1, plan.n_ranks / std::max<i64>(1, r.n_model_shards)) * r.n_model_shards,
+                     (plan.n_ranks / std::max<i64>(1, r.n_model_shards) + 1) * r.n_model_shards);
+  if (usable.empty()) {
+    plan.hosts = {{"localhost", static_cast<int>(plan.n_ranks)}};
+  } else {
+    const auto ranks = ranks_on(usable, plan.n_ranks);
+    for (std::size_t h = 0; h < usable.size(); h++)
+      if (ranks[h] > 0) plan.hosts.push_back({usable[h].name, ranks[h]});
+  }
+  const bool several = plan.hosts.size() > 1;
+  std::vector<const HostFacts*> facts;
+  for (const Host& h : plan.hosts) facts.push_back(facts_for(r, h.name));
+
+  // Threads per rank: the lowest of cores / ranks over the hosts, the same on all ranks.
+  std::optional<int> share;
+  bool all_known = true, fits = true, fills = false, can_bind = true, cma = true;
+  for (std::size_t h = 0; h < plan.hosts.size(); h++) {
+    const int cores = cores_of(r, slurm, plan.hosts, h);
+    all_known = all_known && cores > 0;
+    can_bind = can_bind && (!facts[h] || facts[h]->can_bind);
+    cma = cma && (!facts[h] || facts[h]->cma);
+    if (cores > 0) share = std::min(share.value_or(1 << 16), std::max(1, cores / plan.hosts[h].slots));
+  }
+  if (slurm && slurm->cpus_per_task > 0) {
+    share = std::min(share.value_or(1 << 16), slurm->cpus_per_task);
+    all_known = true;
+  }
+  if (r.threads_per_rank)
+    plan.threads_per_rank = static_cast<int>(*r.threads_per_rank);
+  else if (all_known)
+    plan.threads_per_rank = share;
+  const int threads = plan.threads_per_rank.value_or(1);
+  for (std::size_t h = 0; h < plan.hosts.size(); h++) {
+    const int cores = cores_of(r, slurm, plan.hosts, h), wanted = plan.hosts[h].slots * threads;
+    if (cores > 0 && wanted > cores) {
+      fits = false;
+      plan.notes.push_back(fmt::format(
+          "{} x {} share the {} usable cores of {}, which is slower than one thread per core. Lower "
+          "parallel.threads_per_rank or the number of ranks",
+          counted(plan.hosts[h].slots, "rank"), counted(threads, "thread"), cores, plan.hosts[h].name));
+    }
+    fills = fills || 2 * wanted > cores;
+  }
+  // Ranks are pinned only if the job takes more than half of a host: two small jobs would be pinned to the
+  // same cores.
+  plan.bound = plan.n_ranks > 1 && all_known && plan.threads_per_rank && fits && fills && can_bind && !slurm;
+  if (!can_bind && plan.n_ranks > 1)
+    plan.notes.push_back(
+        "ranks are not pinned to cores: the affinity of this process is limited or cannot be set");
+
+  if (plan.threads_per_rank) plan.environment["OMP_NUM_THREADS"] = fmt::format("{}", threads);
+  // Waking a thread that sleeps takes longer than many loops. Threads that own their cores spin up to 300 us
+  // before they sleep; threads that have a core each, but may share it with other jobs, up to 50 us; others
+  // sleep immediately.
+  const char* spins = plan.bound ? "10000" : all_known && fits ? "1000" : "0";
+  for (const auto& [name, value] : Environment{{"OMP_WAIT_POLICY", "passive"}, {"GOMP_SPINCOUNT", spins}})
+    if (!has(r.environment, name.c_str())) plan.environment.emplace(name, value);
+  for (const auto& [name, what] : {std::pair("REDCO_ISA", "redco's kernels use this instruction set"),
+                                   std::pair("OPENBLAS_CORETYPE", "BLAS uses the kernels of this CPU")})
+    if (has(r.environment, name))
+      plan.notes.push_back(
+          fmt::format("{}={} is set in the environment: {}", name, r.environment.at(name), what));
+  agree_on_kernels(r, facts, plan);
+  if (plan.n_ranks == 1 &&
+      (plan.hosts[0].name == "localhost" || (facts[0] == &r.here) || (slurm && r.hosts.empty()))) {
+    plan.way = LaunchPlan::Way::alone;
+    return plan;
+  }
+
+  plan.way = LaunchPlan::Way::mpirun;
+  Mpirun& m = plan.mpirun;
+  m.options.n_ranks = plan.n_ranks;
+  m.options.hosts = plan.hosts;
+  if (plan.bound) m.options.pinned_cores = threads;
+  m.options.oversubscribe = !fits;
+  if (!cma) m.options.mca["btl_vader_single_copy_mechanism"] = "none";
+  const bool other_hosts = several || !facts[0] || facts[0] != &r.here;
+  if (other_hosts) reach_hosts(r, !slurm, m);
+  set_up(r, plan.environment, other_hosts, m);
+  return plan;
+}
+
+}  // namespace
+
+HostFacts facts_of(const Machine& m) { return {m.hostname, m.usable_cores, m.isa, m.cpu, m.can_bind, m.cma}; }
+
+LaunchPlan plan_launch(const LaunchRequest& r) {
+  LaunchPlan plan;
+  plan.environment = r.for_ranks;
+  if (r.rank) {
+    plan.way = LaunchPlan::Way::rank;
+    const auto size = r.environment.find("OMPI_COMM_WORLD_SIZE");
+    plan.n_ranks = size == r.environment.end() ? 0 : std::max(0, std::atoi(size->second.c_str()));
+    if (r.threads_per_rank) plan.threads_per_rank = static_cast<int>(*r.threads_per_rank);
+    return plan;
+  }
+  const auto slurm = detect_slurm(r.environment);
+  check_connected(r, slurm);
+  if (!slurm || !slurm->is_shell()) return plan_ranks(r, slurm, std::move(plan));
+  // Such a shell counts as a machine with the step's CPUs.
+  LaunchRequest shell = r;
+  if (const int cpus = slurm->cpus_per_task ? slurm->cpus_per_task : slurm->cpus.empty() ? 0 : slurm->cpus[0])
+    shell.here.cores = shell.here.cores ? std::min(shell.here.cores, cpus) : cpus;
+  plan = plan_ranks(shell, std::nullopt, std::move(plan));
+  for (const char* kind : {"ess", "plm", "ras"}) plan.mpirun.options.mca[kind] = "^slurm";
+  return plan;
+}
+
+Mpirun plan_probe(const std::vector<Host>& hosts, const LaunchRequest& r) {
+  Mpirun m;
+  for (const Host& h : hosts) m.options.hosts.push_back({h.name, 1});
+  m.options.n_ranks = static_cast<i64>(hosts.size());
+  reach_hosts(r, !detect_slurm(r.environment), m);
+  set_up(r, r.for_ranks, true, m);
+  return m;
+}
+
+}  // namespace redco

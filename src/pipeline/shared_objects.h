@@ -1,0 +1,24 @@
+// The shared objects that a process has loaded (pipeline/plugin.h). Internal: users' code does not see it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace redco {
+
+struct PluginExport;
+
+struct SharedObject {
+  std::string path;         // as it was given first
+  std::string fingerprint;  // of its bytes
+  std::vector<const PluginExport*> exports;
+
+  std::vector<std::string> families() const;
+};
+
+// Loads the shared object `path`, once a process, and makes what it exports known. setting: "pipeline" or
+// "plugins", for messages. UsageError: no such file, not a shared object of redco, built against other
+// headers (pipeline/abi.h), a name that is taken. Nothing of a file with another interface is run.
+const SharedObject& load_shared_object(const std::string& path, const std::string& setting);
+
+}  // namespace redco

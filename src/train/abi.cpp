@@ -1,7 +1,0 @@
-#include "train/abi.h"
-
-namespace redco {
-
-std::string library_abi() { return REDCO_ABI; }
-
-}  // namespace redco

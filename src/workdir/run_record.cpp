@@ -1,0 +1,118 @@
+#include "workdir/run_record.h"
+
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/strict_json.h"
+
+namespace redco {
+
+using RunJson = nlohmann::json;
+
+namespace {
+
+constexpr i64 kMaxBytes = 16 << 20;
+constexpr i64 kFormatVersion = 1;
+
+std::string record_path(const std::string& workdir) { return join_path(workdir, "run.json"); }
+// The actions of a move: written before it, removed after it.
+std::string move_path(const std::string& workdir) { return join_path(workdir, ".moving.json"); }
+
+RunJson to_json(const RunRecord& r) {
+  RunJson j = ckpt::to_json(r.run);
+  j["format_version"] = kFormatVersion;
+  j["started"] = r.started;
+  if (!r.resumed_from.empty()) j["resumed_from"] = r.resumed_from;
+  return j;
+}
+
+std::string text_of(const RunJson& j, const char* key, const std::string& where) {
+  const auto it = j.find(key);
+  if (it == j.end()) return "";
+  if (!it->is_string()) throw ContentsError("{}: {}: expected a string", where, key);
+  return it->get<std::string>();
+}
+
+RunRecord parse_record(const RunJson& j, const std::string& where) {
+  if (!j.is_object() || !j.contains("format_version") || j["format_version"] != kFormatVersion)
+    throw ContentsError("{}: expected an object of format_version {}", where, kFormatVersion);
+  return {ckpt::parse_run_identity(j, where), text_of(j, "started", where),
+          text_of(j, "resumed_from", where)};
+}
+
+// `base`, or `base`-2, `base`-3, ...: the first that does not exist. Paths begin in `folder`.
+std::string free_name(const std::string& folder, const std::string& base) {
+  std::string name = base;
+  for (int k = 2; file_info(join_path(folder, name), false); ++k) name = fmt::format("{}-{}", base, k);
+  return name;
+}
+
+// Every action may be repeated.
+void move(const std::string& workdir, const RunJson& todo, const std::string& where) {
+  const RunRecord record = parse_record(todo.value("run", RunJson()), where);
+  const std::string to = join_path(workdir, text_of(todo, "to", where));
+  for (const RunJson& name : todo.value("names", RunJson::array())) {
+    if (!name.is_string()) throw ContentsError("{}: names: expected strings", where);
+    const std::string from = join_path(workdir, name.get<std::string>());
+    if (!file_info(from, false)) continue;
+    // A power loss during a rename may have left the name in both places.
+    const std::string there = join_path(to, free_name(to, name.get<std::string>()));
+    make_dirs(parent_path(there));
+    rename_durable(from, there);
+  }
+  write_file_durable(record_path(workdir), to_json(record).dump(2) + "\n");
+  remove_file(move_path(workdir));
+}
+
+}  // namespace
+
+std::optional<RunRecord> read_run_record(const std::string& workdir) {
+  const std::string path = record_path(workdir);
+  if (!exists(path)) return std::nullopt;
+  try {
+    return parse_record(ckpt::read_strict_json(path, kMaxBytes), path);
+  } catch (const ContentsError& e) {
+    throw ContentsError(
+        "[checkpoint] {}. Remove the file: redco then reads the run from its newest checkpoint", e.what());
+  }
+}
+
+std::string begin_run(const std::string& workdir, const RunRecord& record, const std::string& old_id,
+                      const std::vector<std::string>& old_names) {
+  make_dirs(workdir);
+  std::string to;
+  std::vector<std::string> names;
+  for (const std::string& name : old_names)
+    if (file_info(join_path(workdir, name), false)) names.push_back(name);
+  if (!names.empty()) {
+    to = free_name(workdir, join_path("previous", old_id.empty() ? "unnamed" : old_id));
+  }
+  const RunJson todo = {{"to", to}, {"names", names}, {"run", to_json(record)}};
+  if (!names.empty()) write_file_durable(move_path(workdir), todo.dump(2) + "\n");
+  move(workdir, todo, move_path(workdir));
+  return to;
+}
+
+void finish_move(const std::string& workdir) {
+  const std::string path = move_path(workdir);
+  if (!exists(path)) return;
+  const RunJson todo = ckpt::read_strict_json(path, kMaxBytes);
+  if (!todo.is_object()) throw ContentsError("{}: expected an object", path);
+  info("[train] moving the old run of {} to {}, because the start that began this was killed", workdir,
+       text_of(todo, "to", path));
+  move(workdir, todo, path);
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+}  // namespace redco

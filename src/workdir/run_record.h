@@ -1,0 +1,33 @@
+// workdir/run.json: the run that a workdir holds. Also moves an old run out of a workdir.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "workdir/run_identity.h"
+
+namespace redco {
+
+struct RunRecord {
+  ckpt::RunIdentity run;
+  std::string started;       // "2026-11-22T11:30:00Z"
+  std::string resumed_from;  // path of the checkpoint if the run began with checkpoint.resume=PATH; else ""
+};
+
+// nullopt: no run.json. ContentsError: the file is not valid.
+std::optional<RunRecord> read_run_record(const std::string& workdir);
+
+// Begins a run in `workdir`: moves `old_names` (relative to the workdir) to workdir/previous/OLD_ID/ under
+// the same names, then writes `record` to run.json. Both are durable. Missing names are ignored. If the
+// process is killed, finish_move() completes the move. First rank only. Returns the folder under previous/,
+// relative to the workdir; "" if nothing was moved.
+std::string begin_run(const std::string& workdir, const RunRecord& record, const std::string& old_id,
+                      const std::vector<std::string>& old_names);
+// Completes a begin_run() that was killed, if there was one. First rank only, before any other use of the
+// workdir.
+void finish_move(const std::string& workdir);
+
+std::string utc_now();
+
+}  // namespace redco

@@ -1,0 +1,18 @@
+#include "workdir/workdir_lock.h"
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace redco {
+
+namespace {
+std::string lock_path(const std::string& workdir) { return join_path(workdir, ".lock"); }
+}  // namespace
+
+WorkdirLock::WorkdirLock(const std::string& workdir)
+    : lock_(lock_path(workdir), "[train] workdir " + workdir,
+            "wait until that run has ended, or use another workdir", FileLock::keeps) {}
+
+std::string workdir_holder(const std::string& workdir) { return lock_holder(lock_path(workdir)); }
+
+}  // namespace redco
