@@ -15,6 +15,7 @@
 #include "pipeline/mixture.h"
 #include "pipelines/pipelines.h"
 #include "tensor/context.h"
+#include "train/settings_for_pipeline.h"
 
 namespace redco {
 
@@ -29,10 +30,8 @@ std::unique_ptr<Pipeline> make_job_pipeline(const JobConfig& job, const Model* m
     pipeline->origin = fmt::format("{} ({})", job.pipeline, job.origins.where("pipeline"));
   auto s = std::make_shared<PipelineSettings>();
   s->data = job.data;
-  s->train = {.seed = job.train.seed,
-              .label_smoothing = job.train.label_smoothing,
-              .global_batch_size = job.train.global_batch_size};
-  s->eval = {.metrics = job.eval.metrics, .n_outputs = job.eval.n_outputs};
+  s->train = for_pipeline(job.train);
+  s->eval = for_pipeline(job.eval);
   s->maml = job.maml;
   s->rl = job.rl;
   s->dpo = job.dpo;

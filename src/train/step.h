@@ -11,6 +11,7 @@
 #include "optim/master_weights.h"
 #include "pipeline/pipeline.h"
 #include "shard/parallel_settings.h"
+#include "train/train_settings.h"
 
 namespace redco {
 

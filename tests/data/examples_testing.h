@@ -12,7 +12,7 @@
 
 namespace redco {
 
-class Examples : public testing::Test {
+class Examples : public ::testing::Test {
  protected:
   std::string file(const std::string& name) const { return dir_ / name; }
   std::string cache() const { return dir_ / "cache"; }

@@ -59,7 +59,9 @@ struct Job {
     TrainJob job;
     job.pipeline = pipeline.get();
     job.params = &*params;
-    job.train = settings->train;
+    job.train.seed = settings->train.seed;
+    job.train.label_smoothing = settings->train.label_smoothing;
+    job.train.global_batch_size = settings->train.global_batch_size;
     job.train.max_steps = steps;
     job.train.learning_rate = 3e-3;
     job.train.logging_steps = 1;

@@ -16,6 +16,7 @@
 #include "support/ranks.h"
 #include "support/temp_dir.h"
 #include "train/predictor.h"
+#include "train/settings_for_pipeline.h"
 #include "train/trainer.h"
 
 namespace redco {
@@ -36,7 +37,7 @@ std::unique_ptr<Pipeline> pipeline_of(const RlSettings& rl, const TrainSettings&
   auto p = make_rl_pipeline();
   auto s = std::make_shared<PipelineSettings>();
   s->rl = rl;
-  s->train = train;
+  s->train = for_pipeline(train);
   p->settings = s;
   return p;
 }

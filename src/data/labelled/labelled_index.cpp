@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kMagic[8] = {'r', 'e', 'd', 'c', 'o', 'L', 'B', 'L'};
+constexpr char kLabelledMagic[8] = {'r', 'e', 'd', 'c', 'o', 'L', 'B', 'L'};
 
 struct LabelledHeader {
   char magic[8];
@@ -43,7 +43,7 @@ struct Entry {
 };
 static_assert(sizeof(Entry) == 32);
 
-struct RecordHeader {
+struct LabelledRecordHeader {
   u32 ids, types, values, targets, text, id;
 };
 
@@ -116,7 +116,7 @@ struct Examples {
   std::vector<One> examples;
   u32 file = 0;
 };
-constexpr std::size_t kTogether = std::size_t{256} << 10;  // bytes
+constexpr std::size_t kLabelledBytesTogether = std::size_t{256} << 10;  // bytes
 
 Examples make_examples(const LabelledSource& s, const Rows& in) {
   Examples out;
@@ -146,7 +146,7 @@ class Writer {
  public:
   Writer(const std::string& path, const LabelledSource& s)
       : source_(s), file_(path, sizeof(LabelledHeader)), table_(file_) {
-    std::memcpy(header.magic, kMagic, sizeof kMagic);
+    std::memcpy(header.magic, kLabelledMagic, sizeof kLabelledMagic);
     header.version = kLabelledIndexVersion;
   }
 
@@ -190,7 +190,7 @@ class Writer {
  private:
   void add(const LabelledExample& e, u64 line, u32 file) {
     const auto n = [](const auto& v) { return static_cast<u32>(v.size()); };
-    const RecordHeader r{n(e.ids), n(e.types), n(e.values), n(e.targets), n(e.text), n(e.id)};
+    const LabelledRecordHeader r{n(e.ids), n(e.types), n(e.values), n(e.targets), n(e.text), n(e.id)};
     std::string record(reinterpret_cast<const char*>(&r), sizeof r);
     put_all(record, e.ids);
     put_all(record, e.types);
@@ -272,7 +272,7 @@ void write_labelled_index(const std::string& path, const LabelledSource& source,
       bytes += next.row.text.size() + (next.row.text_pair ? next.row.text_pair->size() : 0) +
                next.row.features.size() * sizeof(float) + 64;
       together.rows.push_back(std::move(next));
-      if (bytes >= kTogether) hand_over();
+      if (bytes >= kLabelledBytesTogether) hand_over();
     }
     hand_over();
     done += files.size(k);
@@ -320,7 +320,8 @@ LabelledIndex LabelledIndex::open(const std::string& path, const std::vector<std
   };
   if (file.size() < static_cast<i64>(sizeof h)) throw broken(fmt::format("{} bytes", file.size()));
   file.pread_exact(0, &h, sizeof h);
-  if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0) throw broken("its first bytes are wrong");
+  if (std::memcmp(h.magic, kLabelledMagic, sizeof kLabelledMagic) != 0)
+    throw broken("its first bytes are wrong");
   if (h.version != kLabelledIndexVersion)
     throw broken(fmt::format("it has version {}, not {}", h.version, kLabelledIndexVersion));
   const u64 size = static_cast<u64>(file.size());
@@ -353,7 +354,7 @@ LabelledExample LabelledIndex::read(i64 i) const {
     return ContentsError("{}: example {} is damaged. Remove the file; redco rebuilds it", state_->file.path(),
                          i);
   };
-  RecordHeader r{};
+  LabelledRecordHeader r{};
   const u64 size = static_cast<u64>(state_->file.size());
   if (entry.bytes < sizeof r || entry.offset > size || entry.bytes > size - entry.offset) throw damaged();
   std::string record(entry.bytes, '\0');

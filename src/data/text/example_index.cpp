@@ -18,7 +18,7 @@ namespace redco {
 
 namespace {
 
-constexpr char kMagic[8] = {'r', 'e', 'd', 'c', 'o', 'E', 'X', 'A'};
+constexpr char kExampleMagic[8] = {'r', 'e', 'd', 'c', 'o', 'E', 'X', 'A'};
 
 struct ExampleIndexHeader {
   char magic[8];
@@ -41,7 +41,7 @@ struct ExampleIndexHeader {
 static_assert(sizeof(ExampleIndexHeader) == 176);
 static_assert(sizeof(ExampleEntry) == 40);
 
-struct RecordHeader {
+struct ExampleRecordHeader {
   u32 runs, prompt_tokens, id_bytes, reference_bytes;
 };
 
@@ -75,7 +75,7 @@ struct Tokenized {
   TokenizedExample example;
   std::string bad;  // why it is bad; "" if it isn't
 };
-constexpr std::size_t kTogether = std::size_t{256} << 10;  // bytes
+constexpr std::size_t kExampleBytesTogether = std::size_t{256} << 10;  // bytes
 
 std::vector<Tokenized> tokenize(const ExampleBuild& b, const Records& records) {
   std::vector<Tokenized> out;
@@ -95,7 +95,7 @@ class ExampleWriter {
  public:
   ExampleWriter(const std::string& path, const ExampleBuild& source, i64 vocab_size)
       : source_(source), file_(path, sizeof(ExampleIndexHeader)), table_(file_) {
-    std::memcpy(header.magic, kMagic, sizeof kMagic);
+    std::memcpy(header.magic, kExampleMagic, sizeof kExampleMagic);
     header.version = kExampleIndexVersion;
     header.token_bytes = vocab_size <= 65536 ? 2 : 4;
     header.max_id = -1;
@@ -155,9 +155,9 @@ class ExampleWriter {
       entry.last_target = static_cast<u32>(k);
     }
     if (runs.size() % 2 != 0) runs.push_back(entry.tokens);
-    const RecordHeader r{static_cast<u32>(runs.size() / 2), static_cast<u32>(e.prompt_tokens),
-                         static_cast<u32>(e.id.size()),
-                         source_.references ? static_cast<u32>(e.reference.size()) : 0};
+    const ExampleRecordHeader r{static_cast<u32>(runs.size() / 2), static_cast<u32>(e.prompt_tokens),
+                                static_cast<u32>(e.id.size()),
+                                source_.references ? static_cast<u32>(e.reference.size()) : 0};
     std::string record(reinterpret_cast<const char*>(&r), sizeof r);
     record.append(reinterpret_cast<const char*>(runs.data()), runs.size() * sizeof(u32));
     for (const i32 id : e.ids) {
@@ -217,7 +217,7 @@ void write_example_index(const std::string& path, const Hash128& key, const Exam
     if (r.target) count(*r.target);
     if (r.blank) continue;
     together.push_back(std::move(r));
-    if (bytes >= kTogether) hand_over();
+    if (bytes >= kExampleBytesTogether) hand_over();
   }
   while (file < build.paths.size()) end_file();
   hand_over();
@@ -277,7 +277,8 @@ ExampleIndex ExampleIndex::open(const std::string& path, std::vector<std::string
   };
   if (file.size() < static_cast<i64>(sizeof h)) throw broken(fmt::format("{} bytes", file.size()));
   file.pread_exact(0, &h, sizeof h);
-  if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0) throw broken("its first bytes are wrong");
+  if (std::memcmp(h.magic, kExampleMagic, sizeof kExampleMagic) != 0)
+    throw broken("its first bytes are wrong");
   if (h.version != kExampleIndexVersion)
     throw broken(fmt::format("it has version {}, not {}", h.version, kExampleIndexVersion));
   const u64 size = static_cast<u64>(file.size());
@@ -339,7 +340,7 @@ StoredExample ExampleIndex::read(const ExampleEntry& e) const {
                          e.offset);
   };
   const u64 size = static_cast<u64>(file.size()), width = state_->header.token_bytes;
-  RecordHeader r;
+  ExampleRecordHeader r;
   if (e.offset > size || sizeof r > size - e.offset) throw broken();
   file.pread_exact(static_cast<i64>(e.offset), &r, sizeof r);
   const u64 runs_bytes = u64{r.runs} * 2 * sizeof(u32), ids_bytes = u64{e.tokens} * width;

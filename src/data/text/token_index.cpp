@@ -16,7 +16,7 @@
 namespace redco {
 namespace {
 
-constexpr char kMagic[8] = {'r', 'e', 'd', 'c', 'o', 'T', 'O', 'K'};
+constexpr char kTokenMagic[8] = {'r', 'e', 'd', 'c', 'o', 'T', 'O', 'K'};
 
 struct TokenIndexHeader {
   char magic[8];
@@ -138,7 +138,7 @@ struct Ids {
   std::vector<i32> ids;
   bool ends_document;
 };
-constexpr std::size_t kTogether = std::size_t{256} << 10;  // bytes
+constexpr std::size_t kTokenBytesTogether = std::size_t{256} << 10;  // bytes
 
 // Writes the index.
 void write_token_index(const std::string& path, const Hash128& key, const TextFiles& text,
@@ -146,7 +146,7 @@ void write_token_index(const std::string& path, const Hash128& key, const TextFi
   i64 done = 0;
   TokenWriter writer(path, tokenizer.vocab_size());
   TokenIndexHeader header{};
-  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  std::memcpy(header.magic, kTokenMagic, sizeof kTokenMagic);
   header.version = kTokenIndexVersion;
   header.vocab_size = static_cast<u32>(tokenizer.vocab_size());
   header.key[0] = key.high;
@@ -191,7 +191,7 @@ void write_token_index(const std::string& path, const Hash128& key, const TextFi
   sinks.block = [&](std::string_view block, bool ends_document) {
     together.push_back({std::string(block), ends_document});
     bytes_together += block.size();
-    if (bytes_together >= kTogether) hand_over();
+    if (bytes_together >= kTokenBytesTogether) hand_over();
   };
   for (std::size_t k = 0; k < text.paths.size(); ++k) {
     read_blocks(text.paths[k], text.documents, tokenizer, sinks);
@@ -241,7 +241,7 @@ TokenIndex TokenIndex::open(const std::string& path) {
   };
   if (s->file.size() < static_cast<i64>(sizeof h)) throw broken(fmt::format("{} bytes", s->file.size()));
   s->file.pread_exact(0, &h, sizeof h);
-  if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0) throw broken("its first bytes are wrong");
+  if (std::memcmp(h.magic, kTokenMagic, sizeof kTokenMagic) != 0) throw broken("its first bytes are wrong");
   if (h.version != kTokenIndexVersion)
     throw broken(fmt::format("it has version {}, not {}", h.version, kTokenIndexVersion));
   if (h.header_hash != hash_of(h) || (h.token_bytes != 2 && h.token_bytes != 4))
