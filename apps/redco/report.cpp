@@ -7,6 +7,7 @@
 #include "base/timing.h"
 #include "commands.h"
 #include "workdir/workdir_lock.h"
+#include "workdir/workdir_names.h"
 
 namespace redco::cli {
 
@@ -30,7 +31,7 @@ int write_report(const ReportOptions& o) {
     return 0;
   }
   const std::string path = !o.output.empty() ? o.output
-                           : one             ? join_path(o.workdirs[0], "report.html")
+                           : one             ? join_path(o.workdirs[0], workdir::kReport)
                                              : "comparison.html";
   write_file_durable(path, page);
   info("[report] written to {}", path);

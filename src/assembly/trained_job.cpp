@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/words.h"
 #include "chat/chat_template.h"
+#include "ckpt/manifest.h"
 #include "ckpt/peft.h"
 #include "ckpt/publish.h"
 #include "ckpt/verify_checkpoint.h"
@@ -21,6 +22,7 @@
 #include "tokenizers/tokenizer.h"
 #include "train/checkpoint.h"
 #include "workdir/run_record.h"
+#include "workdir/workdir_names.h"
 
 namespace redco {
 
@@ -29,8 +31,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kSetting = "predict.checkpoint";
-constexpr const char* kJobPath = "training/job.yaml";
-constexpr const char* kStatePath = "training/state.json";
 constexpr i64 kMostBytes = i64{16} << 20;
 
 bool is_pointer(const std::string& checkpoint) {
@@ -40,7 +40,7 @@ bool is_pointer(const std::string& checkpoint) {
 // The folder that predict.checkpoint or the workdir names; "" if the workdir holds no checkpoint, or neither
 // is given.
 std::string find_checkpoint(const JobConfig& job) {
-  const std::string folder = job.workdir ? join_path(*job.workdir, "checkpoints") : "";
+  const std::string folder = job.workdir ? join_path(*job.workdir, workdir::kCheckpoints) : "";
   if (const auto& named = job.predict.checkpoint) {
     if (!is_pointer(*named)) return *named;
     if (folder.empty())
@@ -63,7 +63,7 @@ std::string find_checkpoint(const JobConfig& job) {
 void check_weights(const JobConfig& job) {
   if (job.model.random) return;
   if (job.workdir) {
-    const std::string folder = join_path(*job.workdir, "checkpoints");
+    const std::string folder = join_path(*job.workdir, workdir::kCheckpoints);
     const bool named = job.model.path || job.model.adapter;
     throw UsageError(
         "[checkpoint] workdir={} ({}) holds no checkpoint: {} {}. Train first (`redco train`), or name "
@@ -109,9 +109,9 @@ class SavedFacts {
  private:
   const TrainState& state() {
     if (!state_)
-      state_ = exists(join_path(folder_, kStatePath))
-                   ? parse_state(ckpt::read_verified(folder_, kStatePath, kSetting),
-                                 join_path(folder_, kStatePath))
+      state_ = exists(join_path(folder_, ckpt::kStatePath))
+                   ? parse_state(ckpt::read_verified(folder_, ckpt::kStatePath, kSetting),
+                                 join_path(folder_, ckpt::kStatePath))
                    : TrainState{};
     return *state_;
   }
@@ -148,7 +148,7 @@ std::string pipeline_of(const JobConfig& given, const std::string& saved, SavedF
 std::optional<JobConfig> saved_job(const JobConfig& job) {
   const auto& folder = job.predict.checkpoint;
   if (!folder || (job.model.path != folder && job.model.adapter != folder)) return std::nullopt;
-  const std::string path = join_path(*folder, kJobPath);
+  const std::string path = join_path(*folder, ckpt::kJobPath);
   if (!exists(path)) return std::nullopt;
   JobConfig saved;
   load_known_settings(settings_of(saved), {path, read_file(path, kMostBytes)});
@@ -171,7 +171,8 @@ void find_named_models(JobConfig& job, const JobConfig& given, const std::string
 
 // The given job with the settings that the checkpoint decides.
 JobConfig saved_settings(const JobConfig& given, const std::string& folder) {
-  const YamlText saved{join_path(folder, kJobPath), ckpt::read_verified(folder, kJobPath, kSetting)};
+  const YamlText saved{join_path(folder, ckpt::kJobPath),
+                       ckpt::read_verified(folder, ckpt::kJobPath, kSetting)};
   SavedFacts facts(folder);
   const bool may_move = ckpt::is_adapter(folder) && given.origins.overridden("model.path");
   CheckpointJob merged = merge_checkpoint_job(
@@ -243,7 +244,7 @@ void use_trained_evaluation(JobConfig& job) {
   job.data.eval = saved->data.eval;
   job.data.eval_sets = saved->data.eval_sets;
   for (const char* key : {"data.eval", "data.eval_sets"})
-    job.origins.inherit(key, join_path(*job.predict.checkpoint, kJobPath));
+    job.origins.inherit(key, join_path(*job.predict.checkpoint, ckpt::kJobPath));
   info("[eval] the job names no evaluation data: {}, those of the training",
        excerpt(fmt::format("{}", fmt::join(job.data.files(true), ", ")), 200));
 }
@@ -252,7 +253,7 @@ TrainedJob trained_job(const JobConfig& given, Weights weights) {
   TrainedJob out{given, nullptr};
   if (weights == Weights::optional && given.workdir &&
       is_pointer(given.predict.checkpoint.value_or("last")) &&
-      !is_folder(join_path(*given.workdir, "checkpoints")))
+      !is_folder(join_path(*given.workdir, workdir::kCheckpoints)))
     return out;
   std::string folder;
   // A training that runs may remove the checkpoint between the choice and the lease.
@@ -275,7 +276,7 @@ TrainedJob trained_job(const JobConfig& given, Weights weights) {
         "[checkpoint] predict.checkpoint={} ({}): no such folder; give last, best-METRIC or the folder of a "
         "checkpoint",
         folder, given.origins.where(kSetting));
-  const bool has_job = exists(join_path(folder, kJobPath));
+  const bool has_job = exists(join_path(folder, ckpt::kJobPath));
   if (has_job) out.job = saved_settings(given, folder);
   ModelSettings& model = out.job.model;
   model.random = false;

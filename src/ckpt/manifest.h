@@ -49,7 +49,10 @@ struct Manifest {
   Bytes chunk(const FileRecord& f, i64 i) const;  // REQUIRES: 0 <= i < chunks_of(f)
 };
 
+// Files in a checkpoint's folder.
 constexpr const char* kManifestPath = "training/manifest.json";
+constexpr const char* kStatePath = "training/state.json";
+constexpr const char* kJobPath = "training/job.yaml";
 
 std::string to_json(const Manifest& m);  // format 2. REQUIRES: chunk_bytes > 0
 // Reads formats 1 and 2. ContentsError on anything else: newer formats, missing or unknown keys, wrong types,

@@ -17,6 +17,7 @@
 #include "launch/topology.h"
 #include "pipelines/pipelines.h"
 #include "run/run.h"
+#include "workdir/workdir_names.h"
 
 namespace redco {
 
@@ -153,12 +154,14 @@ struct Chooser {
 std::string resumed_checkpoint(const JobConfig& job) {
   if (job.checkpoint.resume == "never" || !job.workdir) return "";
   if (job.checkpoint.resume != "auto") return job.checkpoint.resume;
-  return ckpt::CheckpointFolder(join_path(*job.workdir, "checkpoints")).find_newest("checkpoint.resume").path;
+  return ckpt::CheckpointFolder(join_path(*job.workdir, workdir::kCheckpoints))
+      .find_newest("checkpoint.resume")
+      .path;
 }
 
 // Takes the layout from the job that the checkpoint was saved with; false if it chose none.
 bool keep_layout(JobConfig& job, const std::string& checkpoint) {
-  const std::string path = join_path(checkpoint, "training/job.yaml");
+  const std::string path = join_path(checkpoint, ckpt::kJobPath);
   if (!exists(path)) return false;
   JobConfig saved;
   load_settings(settings_of(saved), {{path, read_file(path, kMostJobBytes)}}, {});

@@ -13,6 +13,7 @@
 #include "commands/trained_request.h"
 #include "ops/create.h"
 #include "train/checkpoint.h"
+#include "workdir/workdir_names.h"
 
 namespace redco {
 
@@ -187,7 +188,7 @@ JobConfig merge_job(const std::string& folder, const std::string& base,
   }
   if (ckpt::is_adapter(folder)) {
     job.predict.checkpoint = folder.find('/') == std::string::npos ? "./" + folder : folder;
-  } else if (is_folder(join_path(folder, "checkpoints"))) {
+  } else if (is_folder(join_path(folder, workdir::kCheckpoints))) {
     job.workdir = folder;
   } else {
     throw UsageError(

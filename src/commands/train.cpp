@@ -33,6 +33,7 @@
 #include "train/predictor.h"
 #include "train/trainer.h"
 #include "workdir/run_history.h"
+#include "workdir/workdir_names.h"
 
 namespace redco {
 
@@ -96,22 +97,22 @@ std::optional<PlanReport> checked_plan(const JobConfig& job, const Assembly& par
 void describe_run(const ResolvedJob& resolved, const std::optional<PlanReport>& plan,
                   const BuildInfo& build) {
   const std::string& workdir = *resolved.job().workdir;
-  write_file_durable(join_path(workdir, "config.resolved.yaml"), resolved.yaml());
+  write_file_durable(join_path(workdir, workdir::kConfig), resolved.yaml());
   if (plan) {
-    write_file_durable(join_path(workdir, "plan.json"), to_json(*plan));
+    write_file_durable(join_path(workdir, workdir::kPlan), to_json(*plan));
   } else {
-    remove_file(join_path(workdir, "plan.json"));
+    remove_file(join_path(workdir, workdir::kPlan));
   }
   EnvReport env = collect_env(build.version, kernels::describe(), mpi_version());
   env.revision = build.revision;
   env.libraries = build.libraries;
-  write_file_durable(join_path(workdir, "environment.json"), env_json(env) + "\n");
+  write_file_durable(join_path(workdir, workdir::kEnvironment), env_json(env) + "\n");
 }
 
 // Changes of the job since the checkpoint was saved: an error or a note for each. First rank only.
 // Checkpoints of older versions hold no job.
 void check_changes(const JobConfig& job, const std::string& checkpoint) {
-  const std::string path = join_path(checkpoint, "training/job.yaml");
+  const std::string path = join_path(checkpoint, ckpt::kJobPath);
   if (!exists(path)) return;
   const ResumeChanges changes = resume_changes({path, read_file(path, 16 << 20)}, job);
   refuse_resume_changes(changes, checkpoint);
@@ -205,7 +206,7 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
              .on_resume = [&](const std::string& checkpoint) { check_changes(job, checkpoint); },
              .on_begin =
                  [&](i64 step, i64 total) {
-                   set_log_file(join_path(workdir, "log.txt"));  // the old file may have been moved away
+                   set_log_file(join_path(workdir, workdir::kLog));  // the old file may have been moved away
                    describe_run(run.resolved(), plan, build);
                    ckpt::append_run_event(workdir, {.step = step,
                                                     .total_steps = total,
@@ -232,14 +233,14 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
     if (r.interrupted) {
       info("[train] stopped by {} after step {}{}; {}; the same command resumes there",
            signal_text(end_requested()), r.steps, r.evaluation_pending ? ", before its evaluation" : "",
-           r.saved ? "saved " + join_path(workdir, "checkpoints/" + ckpt::step_name(r.steps))
+           r.saved ? "saved " + join_path(workdir, workdir::checkpoint(ckpt::step_name(r.steps)))
                    : "nothing had to be saved");
     } else {
       std::string text;
       if (std::isfinite(r.last_loss)) text = ", last loss " + human_number(r.last_loss);
       if (!r.evaluation.empty()) text += "; evaluation: " + metrics_text(r.evaluation, ", ");
       info("[train] done: {}{}{}; checkpoint in {}", counted(r.steps, "step"),
-           r.stopped_early ? ", stopped early" : "", text, join_path(workdir, "checkpoints/last"));
+           r.stopped_early ? ", stopped early" : "", text, join_path(workdir, workdir::checkpoint("last")));
     }
   }
   return static_cast<int>(r.interrupted ? ExitCode::interrupted : ExitCode::ok);

@@ -13,6 +13,7 @@
 #include "pipelines/pipelines.h"
 #include "train/learning_rate.h"
 #include "train/step.h"
+#include "workdir/workdir_names.h"
 
 namespace redco {
 
@@ -242,7 +243,7 @@ void check_model(const JobConfig& job, Checks& c) {
 
 std::optional<std::string> cache_folder(const JobConfig& job) {
   if (job.data.cache) return job.data.cache;
-  return job.workdir ? std::optional(join_path(*job.workdir, "cache")) : std::nullopt;
+  return job.workdir ? std::optional(join_path(*job.workdir, workdir::kCache)) : std::nullopt;
 }
 
 std::optional<i64> declared_ranks(const JobConfig& job) {

@@ -1,5 +1,7 @@
 #include "report/run_data.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -12,6 +14,7 @@
 #include "ckpt/eval_files.h"
 #include "ckpt/publish.h"
 #include "report/html.h"
+#include "workdir/workdir_names.h"
 
 namespace redco {
 
@@ -30,16 +33,16 @@ class Reader {
   explicit Reader(const std::string& workdir) : workdir_(workdir) {}
 
   RunData read() {
-    part("metrics.jsonl", [&] { metrics(); });
-    part("history.jsonl", [&] { history(); });
-    part("config.resolved.yaml", [&] { out_.config = small("config.resolved.yaml"); });
-    part("plan.json", [&] { out_.plan_json = object("plan.json"); });
-    part("environment.json", [&] { out_.environment_json = object("environment.json"); });
-    part("log.txt", [&] { log_tail(); });
-    part("eval_outputs", [&] { outputs(); });
-    part("eval_outputs", [&] { confusion(); });
-    part("checkpoints", [&] { checkpoints(); });
-    part("profile/summary.json", [&] { out_.profile = read_profile_data(in("profile/summary.json")); });
+    part(workdir::kMetrics, [&] { metrics(); });
+    part(workdir::kHistory, [&] { history(); });
+    part(workdir::kConfig, [&] { out_.config = small(workdir::kConfig); });
+    part(workdir::kPlan, [&] { out_.plan_json = object(workdir::kPlan); });
+    part(workdir::kEnvironment, [&] { out_.environment_json = object(workdir::kEnvironment); });
+    part(workdir::kLog, [&] { log_tail(); });
+    part(workdir::kEvalOutputs, [&] { outputs(); });
+    part(workdir::kEvalOutputs, [&] { confusion(); });
+    part(workdir::kCheckpoints, [&] { checkpoints(); });
+    part(workdir::kProfileSummary, [&] { out_.profile = read_profile_data(in(workdir::kProfileSummary)); });
     return std::move(out_);
   }
 
@@ -59,14 +62,14 @@ class Reader {
     ckpt::RunHistory h = ckpt::read_run_history(workdir_);
     out_.events = std::move(h.events);
     if (h.damaged > 0)
-      out_.problems.push_back(
-          fmt::format("history.jsonl: {} line{} not an event", h.damaged, h.damaged == 1 ? " is" : "s are"));
+      out_.problems.push_back(fmt::format("{}: {} line{} not an event", workdir::kHistory, h.damaged,
+                                          h.damaged == 1 ? " is" : "s are"));
   }
 
   // A last line that doesn't parse is no damage: a run may be writing it.
   void metrics() {
     std::map<std::string, std::size_t> index;
-    LineReader lines(in("metrics.jsonl"), kLongestLine);
+    LineReader lines(in(workdir::kMetrics), kLongestLine);
     std::string line, torn;
     i64 bad = 0, first_bad = 0;
     while (lines.next(line)) {
@@ -98,9 +101,8 @@ class Reader {
       }
     }
     if (bad > 0)
-      out_.problems.push_back(
-          fmt::format("metrics.jsonl: {} line{} not a JSON object with a step; the first is line {}", bad,
-                      bad == 1 ? " is" : "s are", first_bad));
+      out_.problems.push_back(fmt::format("{}: {} line{} not a JSON object with a step; the first is line {}",
+                                          workdir::kMetrics, bad, bad == 1 ? " is" : "s are", first_bad));
   }
 
   std::string small(const std::string& name) const { return read_file(in(name), kMostSmallFile); }
@@ -113,7 +115,7 @@ class Reader {
   }
 
   void log_tail() {
-    const ReadFile file = ReadFile::open(in("log.txt"));
+    const ReadFile file = ReadFile::open(in(workdir::kLog));
     const i64 n = std::min(file.size(), kLogTail), begin = file.size() - n;
     std::string text(static_cast<std::size_t>(n), '\0');
     file.pread_exact(begin, text.data(), n);
@@ -124,7 +126,7 @@ class Reader {
   // Step and name of the files in eval_outputs: the newest first, then by name.
   std::vector<std::pair<i64, std::string>> eval_files(bool details) const {
     std::vector<std::pair<i64, std::string>> files;
-    for (const std::string& name : list_dir(in("eval_outputs")))
+    for (const std::string& name : list_dir(in(workdir::kEvalOutputs)))
       if (const auto file = ckpt::parse_eval_file(name); file && file->details == details)
         files.emplace_back(file->step, name);
     std::stable_sort(files.begin(), files.end(),
@@ -136,7 +138,7 @@ class Reader {
     std::vector<std::pair<i64, std::string>> files = eval_files(false);
     if (files.size() > kOutputFiles) files.resize(kOutputFiles);
     for (const auto& [step, name] : files) {
-      out_.outputs.push_back(output_file(step, join_path(in("eval_outputs"), name)));
+      out_.outputs.push_back(output_file(step, join_path(in(workdir::kEvalOutputs), name)));
       out_.outputs.back().set = ckpt::parse_eval_file(name)->set;
     }
   }
@@ -179,7 +181,7 @@ class Reader {
   void confusion() {
     for (const auto& [step, name] : eval_files(true)) {
       if (!out_.confusions.empty() && step < out_.confusions[0].step) return;
-      const Json j = Json::parse(small("eval_outputs/" + name), nullptr, false);
+      const Json j = Json::parse(small(workdir::eval_output(name)), nullptr, false);
       if (!j.is_object()) throw ContentsError("{}: expected a JSON object", in(name));
       const auto matrix = j.find("confusion_matrix");
       if (matrix == j.end()) continue;
@@ -217,7 +219,7 @@ class Reader {
   }
 
   void checkpoints() {
-    const ckpt::CheckpointFolder folder(in("checkpoints"));
+    const ckpt::CheckpointFolder folder(in(workdir::kCheckpoints));
     const auto pointers = folder.pointers();
     bool newest = true;
     for (const auto& e : folder.survey()) {
@@ -230,7 +232,8 @@ class Reader {
       const std::string path = join_path(folder.path(), c.name);
       if (!is_folder(path)) continue;
       if (whole) newest = false;
-      if (!whole && newest) out_.problems.push_back(fmt::format("checkpoints/{}: {}", e.name, e.problem));
+      if (!whole && newest)
+        out_.problems.push_back(fmt::format("{}: {}", workdir::checkpoint(e.name), e.problem));
       c.bytes = tree_bytes(path);
       out_.checkpoints.push_back(std::move(c));
     }
@@ -249,9 +252,9 @@ const Series* RunData::find(const std::string& name) const {
 }
 
 bool is_workdir(const std::string& folder) {
-  for (const char* name : {"run.json", "metrics.jsonl", "history.jsonl", "config.resolved.yaml", "log.txt"})
+  for (const std::string& name : workdir::names_that_show_a_run())
     if (exists(join_path(folder, name))) return true;
-  return is_folder(join_path(folder, "checkpoints"));
+  return false;
 }
 
 i64 tree_bytes(const std::string& folder, int depth) {
@@ -273,10 +276,8 @@ i64 tree_bytes(const std::string& folder, int depth) {
 RunData read_run(const std::string& workdir) {
   if (!is_folder(workdir)) throw UsageError("[report] folder {} does not exist", workdir);
   if (!is_workdir(workdir))
-    throw UsageError(
-        "[report] {} is not the workdir of a training run: it has no run.json, metrics.jsonl, history.jsonl, "
-        "config.resolved.yaml, log.txt or checkpoints",
-        workdir);
+    throw UsageError("[report] {} is not the workdir of a training run: it has none of {}", workdir,
+                     fmt::join(workdir::names_that_show_a_run(), ", "));
   return Reader(workdir).read();
 }
 

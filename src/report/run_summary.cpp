@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "ckpt/publish.h"
 #include "report/run_data.h"
+#include "workdir/workdir_names.h"
 
 namespace redco {
 
@@ -31,7 +32,7 @@ void find(const std::string& folder, int depth, std::vector<std::string>& out) {
 
 // Step, loss and time of the last lines. A file that is being written may end in half a line.
 void read_last_metrics(RunSummary& out) {
-  const std::string path = join_path(out.workdir, "metrics.jsonl");
+  const std::string path = join_path(out.workdir, workdir::kMetrics);
   if (!exists(path)) return;
   const ReadFile file = ReadFile::open(path);
   const i64 n = std::min(file.size(), kTail), begin = file.size() - n;
@@ -54,7 +55,8 @@ void read_last_metrics(RunSummary& out) {
     if (j.contains("loss") && j["loss"].is_number()) out.loss = j["loss"].get<double>();
   }
   if (!any && file.size() > 0)
-    out.problems.push_back("metrics.jsonl: its last lines are not JSON objects with a step");
+    out.problems.push_back(std::string(workdir::kMetrics) +
+                           ": its last lines are not JSON objects with a step");
 }
 
 }  // namespace
@@ -71,7 +73,8 @@ RunSummary summarize_run(const std::string& workdir, const std::string& holder) 
   };
   ckpt::RunHistory history;
   part([&] { history = ckpt::read_run_history(workdir, kTail); });
-  if (history.damaged > 0) out.problems.emplace_back("history.jsonl: some lines are not events");
+  if (history.damaged > 0)
+    out.problems.push_back(std::string(workdir::kHistory) + ": some lines are not events");
   out.state = run_state(history.events, holder);
   out.total_steps = total_steps(history.events);
   for (const ckpt::RunEvent& e : history.events) {
@@ -89,7 +92,9 @@ RunSummary summarize_run(const std::string& workdir, const std::string& holder) 
       history.events.back().kind != ckpt::RunEvent::Kind::start)
     out.step = last_event;
   part([&] { out.best = ckpt::read_best_metrics(workdir); });
-  part([&] { ckpt::CheckpointFolder(join_path(workdir, "checkpoints")).find_newest("checkpoint.resume"); });
+  part([&] {
+    ckpt::CheckpointFolder(join_path(workdir, workdir::kCheckpoints)).find_newest("checkpoint.resume");
+  });
   out.bytes = tree_bytes(workdir);
   return out;
 }

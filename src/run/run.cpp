@@ -33,6 +33,7 @@
 #include "run/handed_job.h"
 #include "workdir/run_history.h"
 #include "workdir/run_record.h"
+#include "workdir/workdir_names.h"
 
 namespace redco {
 
@@ -74,7 +75,7 @@ void Run::open_workdir() {
     make_dirs(workdir);
     lock_ = std::make_unique<WorkdirLock>(workdir);
     finish_move(workdir);
-    set_log_file(join_path(workdir, "log.txt"));
+    set_log_file(join_path(workdir, workdir::kLog));
   });
   if (world.size() > 1) agree_on_workdir(world, workdir);
   has_workdir_ = true;

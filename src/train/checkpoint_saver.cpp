@@ -10,6 +10,7 @@
 #include "base/timing.h"
 #include "base/tolerate.h"
 #include "base/words.h"
+#include "ckpt/manifest.h"
 #include "ckpt/peft.h"
 #include "train/checkpoint_files.h"
 
@@ -55,8 +56,8 @@ SmallFiles small_files(const CheckpointContents& what, const TrainState& state) 
   if (!what.weights_folder.empty() && !adapter && exists(preprocessor))
     text("preprocessor_config.json", read_file(preprocessor, 1 << 20));
   text("chat_template.jinja", what.chat_template);
-  text("training/state.json", to_json(state));
-  text("training/job.yaml", what.job_yaml);
+  text(ckpt::kStatePath, to_json(state));
+  text(ckpt::kJobPath, what.job_yaml);
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include "metrics/text_metrics.h"
 #include "train/predictor.h"
 #include "train/prefetch.h"
+#include "workdir/workdir_names.h"
 
 namespace redco {
 
@@ -19,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-std::string outputs_folder(const std::string& workdir) { return join_path(workdir, "eval_outputs"); }
+std::string outputs_folder(const std::string& workdir) { return join_path(workdir, workdir::kEvalOutputs); }
 
 // Metrics of plugins that eval.metrics selects. If it is empty, all of them where the outputs have texts.
 std::map<std::string, double> plugin_scores(const std::vector<std::string>& selected,
@@ -113,7 +114,7 @@ std::vector<std::string> outputs_after(const std::string& workdir, i64 step) {
   if (!is_folder(outputs_folder(workdir))) return out;
   for (const std::string& name : list_dir(outputs_folder(workdir))) {
     const auto file = ckpt::parse_eval_file(name);
-    if (file && file->step > step) out.push_back("eval_outputs/" + name);
+    if (file && file->step > step) out.push_back(workdir::eval_output(name));
   }
   return out;
 }

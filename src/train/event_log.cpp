@@ -6,6 +6,7 @@
 #include "base/timing.h"
 #include "base/tolerate.h"
 #include "metrics/metric_direction.h"
+#include "workdir/workdir_names.h"
 
 namespace redco {
 
@@ -58,14 +59,15 @@ i64 bytes_to_keep(const std::string& path, i64 keep_until, ckpt::BestMetrics& be
 }  // namespace
 
 MetricsLog::MetricsLog(const std::string& workdir, i64 keep_until)
-    : workdir_(workdir), events_(join_path(workdir, "tensorboard"), keep_until + 1) {
-  path_ = join_path(workdir, "metrics.jsonl");
+    : workdir_(workdir), events_(join_path(workdir, workdir::kTensorboard), keep_until + 1) {
+  path_ = join_path(workdir, workdir::kMetrics);
   lines_.emplace(AppendFile::open(path_, bytes_to_keep(path_, keep_until, best_)));
-  if (!best_.empty() || exists(join_path(workdir, "best.json"))) write_best();
+  if (!best_.empty() || exists(join_path(workdir, workdir::kBest))) write_best();
 }
 
 void MetricsLog::write_best() {
-  tolerate("[log] best.json is not written", [&] { ckpt::write_best_metrics(workdir_, best_); });
+  tolerate(fmt::format("[log] {} is not written", workdir::kBest),
+           [&] { ckpt::write_best_metrics(workdir_, best_); });
 }
 
 void MetricsLog::write(i64 step, const Values& values) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "ckpt/manifest.h"
 #include "ckpt/params_io.h"
 #include "train/checkpoint.h"
 
@@ -27,7 +28,7 @@ void require_family(const std::string& config_json, const std::vector<std::strin
   for (const std::string& checkpoint : checkpoints)
     // A trained model of `models:` is in models/NAME of its checkpoint.
     for (const std::string& folder : {checkpoint, parent_path(parent_path(checkpoint))}) {
-      const std::string path = join_path(folder, "training/state.json");
+      const std::string path = join_path(folder, ckpt::kStatePath);
       if (checkpoint.empty() || !exists(path)) continue;
       const TrainState state = parse_state(read_file(path, 1 << 26), path);
       for (const PluginRecord& p : state.plugins) {

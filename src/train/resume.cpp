@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "ckpt/publish.h"
 #include "train/eval_outputs.h"
+#include "workdir/workdir_names.h"
 
 namespace redco {
 
@@ -24,17 +25,11 @@ void same(const std::string& checkpoint, const char* what, const T& was, const T
 
 using ckpt::CheckpointFolder;
 
-// The files of a run in its workdir. The data cache belongs to no run.
-const std::vector<std::string> kRunNames = {
-    "checkpoints", "metrics.jsonl",    "tensorboard",          "eval_outputs",
-    "plan.json",   "environment.json", "config.resolved.yaml", "report.html",
-    "log.txt",     "run.json",         "history.jsonl",        "best.json"};
-
-std::string checkpoints_of(const std::string& workdir) { return join_path(workdir, "checkpoints"); }
+std::string checkpoints_of(const std::string& workdir) { return join_path(workdir, workdir::kCheckpoints); }
 
 bool holds_a_run(const std::string& workdir) {
   const std::string folder = checkpoints_of(workdir);
-  const auto metrics = file_info(join_path(workdir, "metrics.jsonl"));
+  const auto metrics = file_info(join_path(workdir, workdir::kMetrics));
   return (metrics && metrics->size > 0) || (is_folder(folder) && !list_dir(folder).empty());
 }
 
@@ -55,7 +50,7 @@ RunStart new_run(const std::string& workdir) {
   s.begins = true;
   if (!holds_a_run(workdir)) return s;
   s.old_id = old_id(workdir);
-  s.old_names = kRunNames;
+  s.old_names = workdir::names_of_run();
   return s;
 }
 
@@ -67,7 +62,7 @@ RunStart resumed_from_none(const std::string& workdir, const std::optional<RunRe
     throw ContentsError(
         "[checkpoint] {} has checkpoints of other runs ({} is the newest) but none of the run of {}. "
         "checkpoint.resume={} continues the newest one, checkpoint.resume=never starts a new run",
-        folder, all[0].name, join_path(workdir, "run.json"), all[0].path);
+        folder, all[0].name, join_path(workdir, workdir::kRecord), all[0].path);
   if (!record->run.lineage.empty())
     throw ContentsError(
         "[checkpoint] the run in {} continues step {} of another run and has no checkpoint yet. Continue the "
@@ -98,7 +93,7 @@ RunStart resumed(const std::string& workdir) {
 }
 
 RunStart resumed_from(const std::string& path, const std::string& workdir) {
-  if (!exists(join_path(path, "training/state.json")))
+  if (!exists(join_path(path, ckpt::kStatePath)))
     throw UsageError(
         "[checkpoint] checkpoint.resume={}: expected auto, never, or the folder of a checkpoint made by "
         "training",
@@ -124,9 +119,9 @@ RunStart resumed_from(const std::string& path, const std::string& workdir) {
   const auto pointers = checkpoints.pointers();
   for (const auto& e : checkpoints.survey()) {
     if (e.manifest && s.record.run.holds(e.manifest->run.id, e.step)) continue;
-    s.old_names.push_back("checkpoints/" + e.name);
+    s.old_names.push_back(workdir::checkpoint(e.name));
     for (const auto& [pointer, step] : pointers)
-      if (step == e.step) s.old_names.push_back("checkpoints/" + pointer);
+      if (step == e.step) s.old_names.push_back(workdir::checkpoint(pointer));
   }
   for (const std::string& name : outputs_after(workdir, from.step)) s.old_names.push_back(name);
   return s;
@@ -208,7 +203,7 @@ void note_changed_plugins(const std::string& checkpoint, const TrainState& saved
 }  // namespace
 
 TrainState resume_state(const std::string& path, const TrainState& job) {
-  const std::string state_path = join_path(path, "training/state.json");
+  const std::string state_path = join_path(path, ckpt::kStatePath);
   if (!exists(state_path))
     throw ContentsError("[checkpoint] {} is missing, so the save of this checkpoint did not finish",
                         state_path);

@@ -14,6 +14,7 @@
 #include "base/words.h"
 #include "tensor/context.h"
 #include "tensor/profile.h"
+#include "workdir/workdir_names.h"
 
 namespace redco {
 
@@ -161,11 +162,11 @@ void StepProfile::write(i64 step) {
   Context& c = Context::current();
   const auto profile = c.end_profile();
   const i64 duration = profile->now(), first = *settings_.start, n = step - first + 1;
-  const std::string folder = join_path(workdir_, "profile");
+  const std::string folder = join_path(workdir_, workdir::kProfile);
   const std::vector<std::string> texts = c.world().gather(of_rank(*profile, duration).dump());
   tolerate("[train] the profile was not saved", [&] {
     make_dirs(folder);
-    write_file_durable(join_path(folder, fmt::format("rank-{}.json", c.rank())),
+    write_file_durable(join_path(workdir_, workdir::profile_of_rank(c.rank())),
                        profile->chrome_trace(c.rank()));
   });
   if (c.rank() != 0) return;
@@ -173,7 +174,7 @@ void StepProfile::write(i64 step) {
   for (const std::string& t : texts) ranks.push_back(Json::parse(t));
   const Json all = summary(ranks, first, n);
   tolerate("[train] the profile was not saved",
-           [&] { write_file_durable(join_path(folder, "summary.json"), all.dump(1) + "\n"); });
+           [&] { write_file_durable(join_path(workdir_, workdir::kProfileSummary), all.dump(1) + "\n"); });
   std::vector<std::string> shares;
   for (const Json& p : all["phases"])
     shares.push_back(fmt::format("{} {:.0f} %", p["name"].get<std::string>(),

@@ -33,6 +33,7 @@
 #include "train/start_report.h"
 #include "train/step_order.h"
 #include "train/step_profile.h"
+#include "workdir/workdir_names.h"
 
 namespace redco {
 
@@ -43,7 +44,7 @@ class Training {
   explicit Training(const TrainJob& job)
       : job_(job),
         c_(Context::current()),
-        folder_(join_path(job.workdir, "checkpoints")),
+        folder_(join_path(job.workdir, workdir::kCheckpoints)),
         watch_(job.checkpoint.save_best_by, job.train.early_stopping),
         step_(*job.pipeline, *job.params, step_options(job.train, job.parallel, job.weights)),
         saver_(folder_, job.checkpoint.keep_last, copy_of_saves()),
@@ -196,7 +197,7 @@ class Training {
     schedule_ = schedule_of(job_.train, total_);
     if (opened_) return;
     opened_ = true;
-    call_log::save_to(join_path(job_.workdir, fmt::format("calls/rank-{}.txt", c_.rank())),
+    call_log::save_to(join_path(job_.workdir, workdir::calls_of_rank(c_.rank())),
                       fmt::format("rank {} on {}", c_.rank(), host_name()));
     c_.world().on_first([&] {
       open_run(job_.workdir, start);
@@ -450,7 +451,8 @@ class Training {
              [&] { save_outputs(job_.workdir, state_.step, outputs, n_outputs()); });
     const auto table = outputs_table(outputs, std::min<std::size_t>(kShown, n_outputs()));
     if (table.empty()) return;
-    log_->text(state_.step, outputs.set.empty() ? "eval_outputs" : "eval_outputs/" + outputs.set, table);
+    log_->text(state_.step, outputs.set.empty() ? workdir::kEvalOutputs : workdir::eval_output(outputs.set),
+               table);
     for (std::size_t i = 0; i + 1 < table.size(); ++i)
       debug("step {} output {}", state_.step, outputs.lines[i]);
   }

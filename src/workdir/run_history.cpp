@@ -12,6 +12,7 @@
 #include "base/strict_json.h"
 #include "base/timing.h"
 #include "base/tolerate.h"
+#include "workdir/workdir_names.h"
 
 namespace redco::ckpt {
 
@@ -23,8 +24,8 @@ constexpr i64 kMostBestBytes = 1 << 20;
 constexpr std::size_t kMostReason = 4000;  // bytes of an error
 constexpr std::array<const char*, 4> kKinds = {"start", "finished", "stopped", "failed"};
 
-std::string history_path(const std::string& workdir) { return join_path(workdir, "history.jsonl"); }
-std::string best_path(const std::string& workdir) { return join_path(workdir, "best.json"); }
+std::string history_path(const std::string& workdir) { return join_path(workdir, workdir::kHistory); }
+std::string best_path(const std::string& workdir) { return join_path(workdir, workdir::kBest); }
 
 std::string line_of(const RunEvent& e) {
   HistoryJson j = {{"event", kKinds[static_cast<std::size_t>(e.kind)]},

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/strict_json.h"
+#include "workdir/workdir_names.h"
 
 namespace redco {
 
@@ -17,9 +18,9 @@ namespace {
 constexpr i64 kMaxBytes = 16 << 20;
 constexpr i64 kFormatVersion = 1;
 
-std::string record_path(const std::string& workdir) { return join_path(workdir, "run.json"); }
+std::string record_path(const std::string& workdir) { return join_path(workdir, workdir::kRecord); }
 // The actions of a move: written before it, removed after it.
-std::string move_path(const std::string& workdir) { return join_path(workdir, ".moving.json"); }
+std::string move_path(const std::string& workdir) { return join_path(workdir, workdir::kMoving); }
 
 RunJson to_json(const RunRecord& r) {
   RunJson j = ckpt::to_json(r.run);
@@ -88,7 +89,7 @@ std::string begin_run(const std::string& workdir, const RunRecord& record, const
   for (const std::string& name : old_names)
     if (file_info(join_path(workdir, name), false)) names.push_back(name);
   if (!names.empty()) {
-    to = free_name(workdir, join_path("previous", old_id.empty() ? "unnamed" : old_id));
+    to = free_name(workdir, join_path(workdir::kPrevious, old_id.empty() ? "unnamed" : old_id));
   }
   const RunJson todo = {{"to", to}, {"names", names}, {"run", to_json(record)}};
   if (!names.empty()) write_file_durable(move_path(workdir), todo.dump(2) + "\n");

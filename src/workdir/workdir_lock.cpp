@@ -2,11 +2,12 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "workdir/workdir_names.h"
 
 namespace redco {
 
 namespace {
-std::string lock_path(const std::string& workdir) { return join_path(workdir, ".lock"); }
+std::string lock_path(const std::string& workdir) { return join_path(workdir, workdir::kLock); }
 }  // namespace
 
 WorkdirLock::WorkdirLock(const std::string& workdir)

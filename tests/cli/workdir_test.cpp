@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/cli_testing.h"
+#include "workdir/workdir_names.h"
 
 namespace redco::test {
 namespace {
@@ -168,6 +169,31 @@ TEST_F(Workdir, AResumeByPathContinuesOnlyThatCheckpoint) {
   EXPECT_FALSE(has("run/checkpoints/step-00000005"));
   // A requeued job continues its own run.
   EXPECT_THAT(good(train({"train.max_steps=20"})).err, HasSubstr("(step 10 of 20)"));
+}
+
+// Every option that writes into the workdir is on.
+TEST_F(Workdir, HasExactlyTheListedNames) {
+  fs::remove_all(path("run"));
+  good(train({"train.max_steps=5", "data.eval=text.txt", "eval.n_outputs=1",
+              "eval.generation.max_new_tokens=2", "train.profile.start=2"}));
+  good({"report", "run"});
+  fs::create_directory(path("run/calls"));  // only a run that is stuck writes it
+  std::vector<std::string> listed, of_run = workdir::names_of_run();
+  for (const workdir::Name& n : workdir::names()) listed.emplace_back(n.name);
+  const auto names_in = [&](const std::string& folder) {
+    std::vector<std::string> out;
+    for (const auto& e : fs::directory_iterator(path(folder))) out.push_back(e.path().filename());
+    return out;
+  };
+  const std::string old = id();
+  std::vector<std::string> first = names_in("run");
+  for (const char* later : {workdir::kPrevious, workdir::kMoving}) first.emplace_back(later);
+  EXPECT_THAT(first, testing::UnorderedElementsAreArray(listed));
+  // A new run inherits none of them.
+  good(train({"train.max_steps=5", "checkpoint.resume=never"}));
+  EXPECT_THAT(names_in("run/previous/" + old), testing::UnorderedElementsAreArray(of_run));
+  EXPECT_FALSE(has("run/profile"));
+  EXPECT_FALSE(has("run/calls"));
 }
 
 // Older versions of redco wrote checkpoints without a run id.
