@@ -1,16 +1,14 @@
 // Environments: functions of a state that the caller holds, so any number of copies can run in parallel and
 // a resumed run continues exactly. The caller supplies random numbers.
 //
-// redco's own are those of classic control with gymnasium's equations (gymnasium 1.x, envs/classic_control).
-// A plugin adds others: a class sets the protected members in its constructor and implements the functions,
-// and REDCO_ENVIRONMENT("name", Class) exports it (pipeline/plugin.h). They depend on their arguments only,
-// and may be called from several threads.
+// redco has those of classic control (env/classic_control.h). A plugin adds others: a class sets the
+// protected members in its constructor and implements the functions, and REDCO_ENVIRONMENT("name", Class)
+// exports it (pipeline/plugin.h). They depend on their arguments only, and may be called from several
+// threads.
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "base/types.h"
 
@@ -47,10 +45,5 @@ class Environment {
   i64 state_size_ = 0, observation_size_ = 0, n_actions_ = 0, action_size_ = 1, time_limit_ = 0;
   double action_low_ = 0, action_high_ = 0;
 };
-
-// CartPole-v1, Acrobot-v1, MountainCarContinuous-v0, Pendulum-v1, or one of a plugin. UsageError with the
-// nearest name for others.
-std::unique_ptr<Environment> make_environment(const std::string& name);
-std::vector<std::string> environment_names();  // redco's own
 
 }  // namespace redco

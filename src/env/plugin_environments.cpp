@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/registry.h"
 #include "base/user_code.h"
+#include "env/classic_control.h"
 
 namespace redco {
 
@@ -146,7 +147,7 @@ class Checked : public Environment {
 
 void add_environment(const PluginEnvironment& environment) {
   environments().add(environment, fmt::format("REDCO_ENVIRONMENT(\"{}\")", environment.name),
-                     std::ranges::count(environment_names(), environment.name) > 0);
+                     std::ranges::count(classic_control(), environment.name, &ClassicEnvironment::name) > 0);
 }
 
 std::vector<PluginEnvironment> plugin_environments() { return environments().all(); }

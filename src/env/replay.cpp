@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/jsonl.h"
 #include "base/words.h"
-#include "env/environment.h"
+#include "env/make_environment.h"
 
 namespace redco {
 

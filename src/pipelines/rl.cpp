@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/words.h"
+#include "env/make_environment.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/rl_algorithm.h"
 

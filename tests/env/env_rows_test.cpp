@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "env/make_environment.h"
 
 namespace redco {
 namespace {

@@ -1,12 +1,11 @@
 // The environments compared with traces recorded from gymnasium, and the parser of such traces.
-#include "env/environment.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "base/error.h"
+#include "env/make_environment.h"
 #include "env/replay.h"
 #include "support/error_text.h"
 #include "support/temp_dir.h"

@@ -10,6 +10,7 @@
 
 #include "autograd/grad.h"
 #include "base/error.h"
+#include "env/make_environment.h"
 #include "ops/elementwise.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/rl_algorithm.h"

@@ -1,6 +1,4 @@
-#include "env/environment.h"
-
-#include <fmt/ranges.h>
+#include "env/classic_control.h"
 
 #include <algorithm>
 #include <array>
@@ -8,8 +6,6 @@
 #include <numbers>
 
 #include "base/error.h"
-#include "base/words.h"
-#include "env/plugin_environments.h"
 
 namespace redco {
 
@@ -184,33 +180,14 @@ template <class E>
 std::unique_ptr<Environment> make() {
   return std::make_unique<E>();
 }
-constexpr std::pair<const char*, std::unique_ptr<Environment> (*)()> kEnvironments[] = {
-    {"CartPole-v1", make<CartPole>},
-    {"Acrobot-v1", make<Acrobot>},
-    {"MountainCarContinuous-v0", make<MountainCarContinuous>},
-    {"Pendulum-v1", make<Pendulum>}};
-
 }  // namespace
 
-std::vector<std::string> environment_names() {
-  std::vector<std::string> out;
-  for (const auto& [name, make] : kEnvironments) out.push_back(name);
-  return out;
-}
-
-std::unique_ptr<Environment> make_environment(const std::string& name) {
-  for (const auto& [known, make] : kEnvironments)
-    if (name == known) return make();
-  std::vector<std::string> names = environment_names();
-  for (const PluginEnvironment& p : plugin_environments()) {
-    if (name == p.name) return checked_environment(p);
-    names.push_back(p.name);
-  }
-  const std::string near = nearest(name, names);
-  throw UsageError("[env] unknown environment '{}'; {}", excerpt(name),
-                   near.empty() ? fmt::format("known: {}; a plugin may add others (plugins: [./x.so])",
-                                              fmt::join(names, ", "))
-                                : "did you mean " + near + "?");
+std::span<const ClassicEnvironment> classic_control() {
+  static constexpr ClassicEnvironment kAll[] = {{"CartPole-v1", make<CartPole>},
+                                                {"Acrobot-v1", make<Acrobot>},
+                                                {"MountainCarContinuous-v0", make<MountainCarContinuous>},
+                                                {"Pendulum-v1", make<Pendulum>}};
+  return kAll;
 }
 
 }  // namespace redco
