@@ -8,6 +8,7 @@
 #include "comm/group.h"
 #include "commands.h"
 #include "run/run.h"
+#include "shard/mesh_of.h"
 
 namespace redco::cli {
 
@@ -26,9 +27,7 @@ int run_verify(const VerifyOptions& o, const std::vector<std::string>& program) 
   if (files.size() > 2)
     throw UsageError("verify takes a folder and one file of expected values; remove '{}'", files[2]);
   const i64 shards = o.shards > 0 ? o.shards : o.ranks;
-  if (o.ranks % shards != 0)
-    throw UsageError("--ranks {0} is not a multiple of --model-shards {1}; use --ranks {1} or {2}", o.ranks,
-                     shards, 2 * shards);
+  mesh_of(o.ranks, shards, {.ranks = "--ranks", .shards = "--model-shards"});
   // The user's overrides win over these. The folder is set directly, because its name may not be valid YAML.
   overrides.insert(overrides.begin(), {fmt::format("parallel.n_ranks={}", o.ranks),
                                        fmt::format("parallel.n_model_shards={}", shards)});

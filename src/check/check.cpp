@@ -149,7 +149,7 @@ int run_check(JobConfig job, const CheckOptions& o, const std::string& program) 
   check_job(trained, JobUse::train, model_key_problems);
   check_files(trained, JobUse::train, model_key_problems);
   const auto ranks = declared_ranks(job);
-  const i64 rows = batch_sizes(job, ranks ? replicas(job, *ranks) : 1).global;
+  const i64 rows = batch_sizes(job, ranks ? mesh_of(job, *ranks).dp() : 1).global;
 
   CheckReport report{.pipeline = job.pipeline, .bf16 = job.train.compute_dtype == "bf16"};
   for (const Combination& c : combinations(o, rows)) report.runs.push_back({.combination = c});

@@ -167,9 +167,7 @@ bool keep_layout(JobConfig& job, const std::string& checkpoint) {
   load_settings(settings_of(saved), {{path, read_file(path, kMostJobBytes)}}, {});
   if (saved.parallel.layout != "auto") return false;
   const PlanSetting kept{
-      .mesh = {static_cast<int>(saved.parallel.n_ranks.value_or(saved.parallel.n_model_shards) /
-                                saved.parallel.n_model_shards),
-               static_cast<int>(saved.parallel.n_model_shards)},
+      .mesh = mesh_of(saved, saved.parallel.n_ranks.value_or(saved.parallel.n_model_shards)),
       .global_batch = saved.train.global_batch_size.value_or(1),
       .per_device = saved.train.per_device_batch_size.value_or(1),
       .recompute = saved.train.recompute == "block",

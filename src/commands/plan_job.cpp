@@ -69,7 +69,7 @@ GenerationPlan plan_generation(const JobConfig& job) {
   p.machines = machines.text;
   const i64 n_ranks =
       declared_ranks(job).value_or(job.plan.devices ? job.parallel.n_model_shards : machines.ranks());
-  p.mesh = Mesh(static_cast<int>(replicas(job, n_ranks)), static_cast<int>(job.parallel.n_model_shards));
+  p.mesh = mesh_of(job, n_ranks);
   const GenerationShape shape = generation_shape(job, model->max_length());
   p.length = shape.length;
   p.new_tokens = shape.new_tokens;

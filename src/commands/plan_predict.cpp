@@ -23,8 +23,9 @@ PredictPlan plan_predict(const JobConfig& job) {
   p.skipped = prompts.skipped;
 
   const i64 n_ranks = declared_ranks(job).value_or(job.parallel.n_model_shards);
-  p.dp = static_cast<int>(replicas(job, n_ranks));
-  p.mp = static_cast<int>(job.parallel.n_model_shards);
+  const Mesh mesh = mesh_of(job, n_ranks);
+  p.dp = mesh.dp();
+  p.mp = mesh.mp();
   p.answers = job.predict.num_return_sequences;
   const i64 jobs = p.n_prompts * (job.predict.num_beams > 1 ? 1 : p.answers);
   p.rows = std::min(job.predict.batch_size, ceil_div(jobs, p.dp)) * job.predict.num_beams;
@@ -39,7 +40,6 @@ PredictPlan plan_predict(const JobConfig& job) {
   if (job.parallel.hosts.empty() && !job.parallel.hostfile) p.limit /= n_ranks;
   p.base = base_memory(n_ranks);
 
-  const Mesh mesh{p.dp, p.mp};
   const ModelParams all = m.pipeline->all_params();
   const auto sharded = shard_specs(all.specs, p.mp, custom_rules(job), inference_storage(job).weights);
   const PredictPlan nothing = p;

@@ -96,14 +96,12 @@ PlanRequest plan_request(const JobConfig& job, const Assembly& parts, Pipeline& 
     if (r.n_ranks && *r.n_ranks > r.machines.ranks())
       throw UsageError("[plan] n_ranks={} ({}) is more than the {} devices of plan.devices", *r.n_ranks,
                        job.origins.where("parallel.n_ranks"), r.machines.ranks());
-    if (r.n_model_shards && r.n_ranks.value_or(r.machines.ranks()) % *r.n_model_shards != 0)
-      throw UsageError("[mesh] n_model_shards={} ({}) does not divide the {} ranks", *r.n_model_shards,
-                       job.origins.where("parallel.n_model_shards"), r.n_ranks.value_or(r.machines.ranks()));
+    if (r.n_model_shards) mesh_of(job, r.n_ranks.value_or(r.machines.ranks()), "those of plan.devices");
   } else {
     r.machines = running.empty() ? machines_of(job, this_machine()) : machines_of(running);
     r.n_ranks = declared_ranks(job).value_or(r.machines.ranks());
     r.n_model_shards = job.parallel.n_model_shards;
-    replicas(job, *r.n_ranks);
+    mesh_of(job, *r.n_ranks);
   }
   r.global_batch = job.train.global_batch_size;
   r.per_device = job.train.per_device_batch_size;

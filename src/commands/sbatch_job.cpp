@@ -91,7 +91,7 @@ std::string sbatch_script(const JobConfig& job, const SbatchOptions& o) {
   if (o.memory) r.memory_per_node = static_cast<i64>(parse_bytes(*o.memory) >> 20);
   const auto hosts = hosts_of_job(job.parallel.hosts, job.parallel.hostfile);
   r.ranks = job.parallel.n_ranks.value_or(hosts.empty() ? job.parallel.n_model_shards : total_slots(hosts));
-  replicas(job, r.ranks);
+  mesh_of(job, r.ranks);
   r.nodes = o.nodes.value_or(hosts.empty() ? 1 : static_cast<i64>(hosts.size()));
   if (r.nodes > r.ranks)
     throw UsageError(

@@ -98,7 +98,7 @@ void validate(JobConfig job, Validation& v) {
   v.mp = job.parallel.n_model_shards;
   if (const auto ranks = declared_ranks(job)) {
     v.n_ranks = *ranks;
-    v.dp = replicas(job, *ranks);
+    v.dp = mesh_of(job, *ranks).dp();
     const BatchSizes b = batch_sizes(job, v.dp);
     v.global_batch = b.global;
     v.per_device = b.per_device;
@@ -161,7 +161,7 @@ std::string to_json(const Validation& v) {
 
 void preflight(const JobConfig& job, JobUse use) {
   const LaunchPlan launch = plan_launch(launch_request(job));
-  if (use == JobUse::train) batch_sizes(job, replicas(job, launch.n_ranks));
+  if (use == JobUse::train) batch_sizes(job, mesh_of(job, launch.n_ranks).dp());
   if (use == JobUse::train) {
     const auto pipeline = make_pipeline(job.pipeline);
     const Assembly parts = assemble(job);

@@ -11,6 +11,7 @@
 #include "launch/host.h"
 #include "launch/rank_environment.h"
 #include "pipelines/pipelines.h"
+#include "shard/mesh_of.h"
 #include "train/learning_rate.h"
 #include "train/step.h"
 #include "workdir/workdir_names.h"
@@ -18,12 +19,6 @@
 namespace redco {
 
 namespace {
-
-// The multiples of `shards` around n, for "use 4, 8 or 12".
-std::string nearby_multiples(i64 shards, i64 n) {
-  const i64 below = std::max<i64>(n / shards, 1) * shards;
-  return fmt::format("{}, {} or {}", below, below + shards, below + 2 * shards);
-}
 
 // False if the number of ranks is unknown.
 bool check_parallel(const JobConfig& job, Checks& c) {
@@ -254,21 +249,14 @@ std::optional<i64> declared_ranks(const JobConfig& job) {
   return total_slots(parse_hosts(p.hosts));
 }
 
-i64 replicas(const JobConfig& job, i64 n_ranks) {
-  const i64 shards = job.parallel.n_model_shards;
-  REDCO_CHECK(n_ranks >= 1 && shards >= 1);
-  if (n_ranks % shards == 0) return n_ranks / shards;
-  std::vector<i64> divisors;
-  for (i64 d = 1; d <= n_ranks; ++d) {
-    if (n_ranks % d == 0) divisors.push_back(d);
-  }
+Mesh mesh_of(const JobConfig& job, i64 n_ranks, const std::string& counted) {
   const Checks c(job);
-  const std::string ranks = job.origins.given("parallel.n_ranks")
-                                ? c.cite("parallel.n_ranks", n_ranks)
-                                : fmt::format("n_ranks={} (the slots of the hosts)", n_ranks);
-  throw UsageError("[mesh] {} is not a multiple of {}; use n_ranks {}, or n_model_shards {}", ranks,
-                   c.cite("parallel.n_model_shards", shards), nearby_multiples(shards, n_ranks),
-                   fmt::join(divisors, ", "));
+  MeshNames names;
+  names.given_ranks = job.origins.given("parallel.n_ranks")
+                          ? c.cite("parallel.n_ranks", n_ranks)
+                          : fmt::format("n_ranks={} ({})", n_ranks, counted);
+  names.given_shards = c.cite("parallel.n_model_shards", job.parallel.n_model_shards);
+  return mesh_of(n_ranks, job.parallel.n_model_shards, names);
 }
 
 BatchSizes batch_sizes(const JobConfig& job, i64 dp) {
@@ -308,7 +296,7 @@ void check_job(const JobConfig& job, JobUse use, const MoreProblems& more) {
   const bool ranks_known = check_parallel(job, c);
   c.run([&] {
     if (const auto ranks = ranks_known ? declared_ranks(job) : std::nullopt) {
-      const i64 dp = replicas(job, *ranks);
+      const i64 dp = mesh_of(job, *ranks).dp();
       if (use == JobUse::validate || use == JobUse::plan || use == JobUse::train || use == JobUse::evaluate ||
           use == JobUse::bench)
         batch_sizes(job, dp);

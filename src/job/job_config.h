@@ -13,6 +13,7 @@
 #include "models/model_settings.h"
 #include "pipeline/algorithm_settings.h"
 #include "plan/plan_settings.h"
+#include "shard/layout.h"
 #include "shard/parallel_settings.h"
 #include "train/predict_settings.h"
 #include "train/train_settings.h"
@@ -111,12 +112,13 @@ void check_files(const JobConfig& job, JobUse use, const MoreProblems& more = nu
 std::optional<std::string> cache_folder(const JobConfig& job);
 
 // The number of ranks: n_ranks if given, else the sum of the slots in parallel.hosts, else n_model_shards.
-// None if only a hostfile gives it. src/launch calls replicas() and batch_sizes() again with the ranks that
-// it finds in a hostfile or a SLURM allocation.
+// None if only a hostfile gives it. The launcher checks the ranks that it finds in a hostfile or a SLURM
+// allocation by the same rule (shard/mesh_of.h).
 std::optional<i64> declared_ranks(const JobConfig& job);
 
-// dp = n_ranks / n_model_shards. Throws UsageError that lists valid n_ranks.
-i64 replicas(const JobConfig& job, i64 n_ranks);
+// The mesh of the job on this number of ranks. UsageError of shard/mesh_of.h with the places of the values;
+// `counted`: what gave n_ranks if the job does not.
+Mesh mesh_of(const JobConfig& job, i64 n_ranks, const std::string& counted = "the slots of the hosts");
 
 // The batch sizes for a given dp. A step has `accumulation` micro-batches of at most dp x per_device rows.
 struct BatchSizes {

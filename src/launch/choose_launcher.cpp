@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "launch/rank_environment.h"
+#include "shard/mesh_of.h"
 
 namespace redco {
 
@@ -110,14 +111,12 @@ int cores_of(const LaunchRequest& r, const std::optional<SlurmJob>& slurm, const
 LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slurm, LaunchPlan plan) {
   const std::vector<Host> usable = usable_hosts(r, slurm);
   plan.n_ranks = r.n_ranks ? *r.n_ranks : !usable.empty() ? total_slots(usable) : r.n_model_shards;
-  if (plan.n_ranks < 1 || r.n_model_shards < 1 || plan.n_ranks % r.n_model_shards != 0)
-    throw UsageError("[parallel] {}={} is not divisible by n_model_shards={}; use {} or {}",
-                     r.n_ranks                                 ? "n_ranks"
-                     : slurm && r.hosts.empty() && !r.hostfile ? "the allocation's tasks"
-                                                               : "slots",
-                     plan.n_ranks, r.n_model_shards,
-                     std::max<i64>(1, plan.n_ranks / std::max<i64>(1, r.n_model_shards)) * r.n_model_shards,
-                     (plan.n_ranks / std::max<i64>(1, r.n_model_shards) + 1) * r.n_model_shards);
+  MeshNames names;
+  if (!r.n_ranks)
+    names.given_ranks = fmt::format(
+        "n_ranks={} ({})", plan.n_ranks,
+        slurm && r.hosts.empty() && !r.hostfile ? "the tasks of the allocation" : "the slots of the hosts");
+  mesh_of(plan.n_ranks, r.n_model_shards, names);
   if (usable.empty()) {
     plan.hosts = {{"localhost", static_cast<int>(plan.n_ranks)}};
   } else {

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "plan/candidate.h"
+#include "shard/mesh_of.h"
 
 namespace redco {
 
@@ -152,10 +153,7 @@ std::string why_batch(const PlanRequest& r, const PlanReport& p) {
 
 PlanSetting fixed_setting(const PlanRequest& r) {
   const i64 mp = r.n_model_shards.value_or(1), n = r.n_ranks.value_or(mp);
-  if (n % mp != 0)
-    throw UsageError("[mesh] n_ranks={} is not divisible by n_model_shards={}; use {} ranks", n, mp,
-                     ceil_div(n, mp) * mp);
-  const auto s = with_batches(r, {static_cast<int>(n / mp), static_cast<int>(mp)}, r.per_device);
+  const auto s = with_batches(r, mesh_of(n, mp), r.per_device);
   if (!s)
     throw UsageError("[mesh] {} replicas (n_ranks / n_model_shards) for a global batch of {} rows", n / mp,
                      *r.global_batch);

@@ -31,6 +31,7 @@
 #include "launch/watch/watchdog.h"
 #include "run/agreement.h"
 #include "run/handed_job.h"
+#include "shard/mesh_of.h"
 #include "workdir/run_history.h"
 #include "workdir/run_record.h"
 #include "workdir/workdir_names.h"
@@ -255,7 +256,6 @@ int run_rank(std::unique_ptr<Group> world, const RunRequest& request, const Reso
   if (rank != 0 && log_level() < LogLevel::error) set_log_level(LogLevel::error);
   try {
     const ResolvedJob job = resolved ? *resolved : job_of_ranks(*ranks, request);
-    const ParallelSettings& p = job.job().parallel;
     kernels::set_threads(threads ? *threads : threads_of_ranks(*ranks, job.job()));
     kernels::check_blas();
     const double timeout = job.job().fault.timeout;
@@ -265,12 +265,10 @@ int run_rank(std::unique_ptr<Group> world, const RunRequest& request, const Reso
       watchdog::join(ranks->agree(server), rank);
       ranks->reset_counts();
     }
-    if (n % p.n_model_shards != 0)
-      throw UsageError(
-          "[mesh] {} ranks were started, but parallel.n_model_shards is {}. Start a multiple of {}", n,
-          p.n_model_shards, p.n_model_shards);
+    MeshNames names;
+    names.given_ranks = fmt::format("the number of started ranks ({})", n);
+    const Mesh mesh = mesh_of(n, job.job().parallel.n_model_shards, names);
     agree_on_program(*ranks, rank_facts(job.hash(), shared_objects(job.job())));
-    const Mesh mesh{static_cast<int>(n / p.n_model_shards), static_cast<int>(p.n_model_shards)};
     Context context(mesh, std::move(world));
     Context::Use use(context);
     const activity::Phase load("load");

@@ -77,7 +77,8 @@ TEST(PlanJob, OnGivenDevicesMissingSettingsAreSearched) {
   EXPECT_THAT(refused({"plan.devices=1 x 4 x 1GiB", "parallel.n_ranks=5"}),
               HasSubstr("n_ranks=5 (override 'parallel.n_ranks=5') is more than the 4 devices"));
   EXPECT_THAT(refused({"plan.devices=1 x 4 x 1GiB", "parallel.n_model_shards=3"}),
-              HasSubstr("n_model_shards=3 (override 'parallel.n_model_shards=3') does not divide the 4"));
+              HasSubstr("n_ranks=4 (those of plan.devices) is not a multiple of parallel.n_model_shards=3 "
+                        "(override 'parallel.n_model_shards=3'); use n_ranks 3, 6 or 9"));
 }
 
 TEST(PlanJob, TheReasonForTheMicroBatchIsNamed) {

@@ -201,7 +201,8 @@ TEST(PlanLaunch, SlurmAllocationGivesRanksAndCores) {
   EXPECT_EQ(plan_launch(r).threads_per_rank, 1);
   r.n_model_shards = 3;
   EXPECT_THAT(usage_error([&] { plan_launch(r); }),
-              HasSubstr("the allocation's tasks=4 is not divisible by n_model_shards=3; use 3 or 6"));
+              HasSubstr("n_ranks=4 (the tasks of the allocation) is not a multiple of n_model_shards=3; use "
+                        "n_ranks 3, 6 or 9"));
   r.n_ranks = 6;
   EXPECT_THAT(usage_error([&] { plan_launch(r); }), HasSubstr("n_ranks=6, but the 2 hosts have 4 slots"));
 }
@@ -285,14 +286,15 @@ TEST(PlanLaunch, BadNumbers) {
   r.n_model_shards = 4;
   r.n_ranks = 6;
   EXPECT_EQ(usage_error([&] { plan_launch(r); }),
-            "[parallel] n_ranks=6 is not divisible by n_model_shards=4; use 4 or 8");
+            "[mesh] n_ranks=6 is not a multiple of n_model_shards=4; use n_ranks 4, 8 or 12, or "
+            "n_model_shards 1, 2, 3, 6");
   r.n_ranks = 2;
   EXPECT_THAT(usage_error([&] { plan_launch(r); }),
-              HasSubstr("n_ranks=2 is not divisible by n_model_shards=4"));
+              HasSubstr("n_ranks=2 is not a multiple of n_model_shards=4"));
   r.n_ranks.reset();
   r.hosts = {"a:3", "b:2"};
   EXPECT_THAT(usage_error([&] { plan_launch(r); }),
-              HasSubstr("slots=5 is not divisible by n_model_shards=4"));
+              HasSubstr("n_ranks=5 (the slots of the hosts) is not a multiple of n_model_shards=4"));
   r.hosts = {"a:4"};
   r.n_ranks = 8;
   EXPECT_THAT(usage_error([&] { plan_launch(r); }), HasSubstr("n_ranks=8, but the 1 host has 4 slots"));
