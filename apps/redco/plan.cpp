@@ -44,7 +44,7 @@ void add_plan(CLI::App& app, Invocation& run) {
     }
     JobConfig job = o->words.load(model_key_problems);
     std::optional<LayoutChoice> layouts;
-    if (job.parallel.layout == "auto") {
+    if (job.parallel.layout == LayoutMode::automatic) {
       layouts = choose_layout(std::move(job));
       job = layouts->job;
     }

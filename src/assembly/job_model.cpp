@@ -373,17 +373,10 @@ std::vector<CustomRule> custom_rules(const JobConfig& job) {
   return out;
 }
 
-namespace {
-DType weights_of(const JobConfig& job) {
-  const std::string& name = job.model.weight_dtype;
-  return name == "bf16" ? DType::bf16 : name == "int8" ? DType::q8 : name == "int4" ? DType::q4 : DType::f32;
-}
-}  // namespace
-
 ParamStorage training_storage(const JobConfig& job) {
-  return {.sharding = job.parallel.sharding(), .weights = weights_of(job), .trains = true};
+  return {.sharding = job.parallel.sharding(), .weights = job.model.weight_dtype, .trains = true};
 }
-ParamStorage inference_storage(const JobConfig& job) { return {.weights = weights_of(job)}; }
+ParamStorage inference_storage(const JobConfig& job) { return {.weights = job.model.weight_dtype}; }
 
 namespace {
 

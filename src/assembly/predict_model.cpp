@@ -178,7 +178,7 @@ std::string prediction_settings(const JobConfig& job, const PredictModel& m) {
                 {"adapter", m.source.adapter.empty() ? "" : weights_fingerprint(m.source.adapter)},
                 {"tokenizer", m.tokenizer ? m.tokenizer->fingerprint() : ""},
                 {"chat_template", m.chat_template ? hash128(m.chat_template->source()).hex() : ""},
-                {"compute_dtype", job.train.compute_dtype}};
+                {"compute_dtype", name_of(job.train.compute_dtype)}};
   return j.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -3,12 +3,12 @@
 //
 //   struct TrainSettings {
 //     double learning_rate = 3e-4;
-//     std::string schedule = "linear";
+//     Shape shape = Shape::linear;
 //     std::optional<i64> max_steps;                  // optional: `~` in YAML
 //     void visit(SettingsVisitor& v) {
 //       v.field("learning_rate", learning_rate, "peak learning rate").above(0).on_resume(OnResume::note);
-//       v.field("schedule", schedule, "shape of the rate after warm-up")
-//           .one_of({"linear", "cosine"})
+//       v.choice("shape", shape, {{"linear", Shape::linear}, {"cosine", Shape::cosine}},
+//                "shape of the rate after warm-up")
 //           .on_resume(OnResume::note);
 //       v.field("max_steps", max_steps, "stop after this many steps").at_least(1).on_resume(OnResume::note);
 //     }
@@ -16,8 +16,8 @@
 //
 // Parsing, --help, the resolved config, the JSON Schema and docs/config.md are made from these declarations
 // (src/config). A member is one of: bool, i64, double, std::string; std::optional or std::vector of these; a
-// vector of optional strings; another such struct (section); a vector of such structs (items), or a word in
-// its place (items_or_word); the JSON texts of all undeclared keys (rest).
+// vector of optional strings; an enum (choice); another such struct (section); a vector of such structs
+// (items), or a word in its place (items_or_word); the JSON texts of all undeclared keys (rest).
 #pragma once
 
 #include <functional>
@@ -235,6 +235,24 @@ class SettingsVisitor {
       s.get = [&x] { return std::vector<SettingValue>{detail::to_value(x)}; };
       s.set = [&x](const std::vector<SettingValue>& v) { detail::from_value(v.at(0), x); };
     }
+    return s;
+  }
+
+  // One of the texts of `texts`; x has the value of that text.
+  template <class E>
+  Setting& choice(std::string name, E& x, std::vector<std::pair<std::string, E>> texts, std::string help) {
+    Setting& s = add(std::move(name), std::move(help), Setting::Kind::text);
+    for (const auto& [text, value] : texts) s.choices.push_back(text);
+    const auto known = std::make_shared<const std::vector<std::pair<std::string, E>>>(std::move(texts));
+    s.get = [&x, known] {
+      for (const auto& [text, value] : *known)
+        if (value == x) return std::vector<SettingValue>{text};
+      return std::vector<SettingValue>{std::string()};
+    };
+    s.set = [&x, known](const std::vector<SettingValue>& v) {
+      for (const auto& [text, value] : *known)
+        if (text == std::get<std::string>(v.at(0))) x = value;
+    };
     return s;
   }
 

@@ -151,7 +151,7 @@ int run_check(JobConfig job, const CheckOptions& o, const std::string& program) 
   const auto ranks = declared_ranks(job);
   const i64 rows = batch_sizes(job, ranks ? mesh_of(job, *ranks).dp() : 1).global;
 
-  CheckReport report{.pipeline = job.pipeline, .bf16 = job.train.compute_dtype == "bf16"};
+  CheckReport report{.pipeline = job.pipeline, .bf16 = job.train.compute_dtype == ComputeDType::bf16};
   for (const Combination& c : combinations(o, rows)) report.runs.push_back({.combination = c});
   const TemporaryFolder folder;
   const DataCache cache(job);

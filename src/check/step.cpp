@@ -111,7 +111,7 @@ int step_on_ranks(Run& run, const std::string& folder, const std::string& own) {
   options.on_gradients = [&](const std::vector<Tensor>& g) { gradients = g; };
   TrainStep step(*pipeline, params, options);
   c.random.seed = static_cast<u64>(job.train.seed);
-  c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
+  c.compute_dtype = job.train.compute_dtype;
   step.start_averages();
 
   const std::string path = join_path(folder, kCheckRecord);

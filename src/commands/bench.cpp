@@ -66,7 +66,7 @@ struct Bench {
   // For training, or for generation.
   Bench(const JobConfig& job, bool trains, Context& context) : c(context), cache(job) {
     c.random.seed = static_cast<u64>(job.train.seed);
-    c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
+    c.compute_dtype = job.train.compute_dtype;
     c.world().together([&] {
       tokenizer = job_tokenizer(job);
       if (job.model.path || job.model.preset || job.model.arch)
@@ -138,7 +138,7 @@ void set_products(BenchReport& r, const Bench& b, const JobConfig& job, i64 rows
     most = t.local_numel();
     widest = t.local();
   }
-  const bool bf16 = b.c.compute_dtype == ComputeDType::bf16 || job.model.weight_dtype == "bf16";
+  const bool bf16 = b.c.compute_dtype == ComputeDType::bf16 || job.model.weight_dtype == DType::bf16;
   double peak = bf16 ? kernels::measure_bf16_ceiling() : 0;
   r.bf16_products = peak > 0;
   if (!r.bf16_products)
@@ -256,7 +256,7 @@ GenerationWork generation_work(const Bench& b, const JobConfig& job, i64 rows, i
     const bool pairs = b.model->is_encoder_decoder();
     const i64 cache =
         trace_generation(*b.model, params, answers, pairs ? length : 0, pairs ? 1 : length, position,
-                         cache_dtype(job.predict), [&] { prefilled = replica->flops(); });
+                         job.predict.cache_dtype, [&] { prefilled = replica->flops(); });
     prefill = static_cast<double>(prefilled - before);
     step = static_cast<double>(replica->flops() - prefilled);
     return static_cast<double>(cache);

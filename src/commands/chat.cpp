@@ -101,7 +101,7 @@ class Chat {
             m_.source.folder.empty() ? "the tokenizer's folder" : m_.source.folder);
     });
     c.random.seed = static_cast<u64>(job.train.seed);
-    c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
+    c.compute_dtype = job.train.compute_dtype;
     reset();
   }
 

@@ -26,8 +26,11 @@ namespace {
 constexpr std::size_t kShown = 8;
 constexpr i64 kMostJobBytes = 16 << 20;
 
-const std::vector<std::string> kSharding = {"parallel.shard_optimizer", "parallel.shard_gradients",
-                                            "parallel.shard_parameters"};
+std::vector<std::string> sharding_keys() {
+  std::vector<std::string> out;
+  for (const StateSharding s : kSharded) out.push_back(std::string("parallel.") + name_of(s));
+  return out;
+}
 
 // Which values the layout decides: what the job does not give.
 struct Open {
@@ -39,7 +42,8 @@ struct Open {
         shards(!job.origins.given("parallel.n_model_shards")),
         rows(!job.origins.given("train.per_device_batch_size")),
         recompute(!job.origins.given("train.recompute")),
-        sharding(std::ranges::none_of(kSharding, [&](const auto& k) { return job.origins.given(k); })) {}
+        sharding(std::ranges::none_of(sharding_keys(), [&](const auto& k) { return job.origins.given(k); })) {
+  }
 
   // A shell in an allocation of one task is as one outside of it.
   static bool in_allocation() {
@@ -61,13 +65,11 @@ void set_layout(JobConfig& job, const Open& open, const PlanSetting& s, const st
   decide(open.ranks, "parallel.n_ranks", job.parallel.n_ranks, s.mesh.ranks());
   decide(open.shards, "parallel.n_model_shards", job.parallel.n_model_shards, s.mesh.mp());
   decide(open.rows, "train.per_device_batch_size", job.train.per_device_batch_size, s.per_device);
-  decide(open.recompute, "train.recompute", job.train.recompute, s.recompute ? "block" : "none");
-  decide(open.sharding, kSharding[0].c_str(), job.parallel.shard_optimizer,
-         s.sharding >= StateSharding::optimizer);
-  decide(open.sharding, kSharding[1].c_str(), job.parallel.shard_gradients,
-         s.sharding >= StateSharding::gradients);
-  decide(open.sharding, kSharding[2].c_str(), job.parallel.shard_parameters,
-         s.sharding >= StateSharding::parameters);
+  decide(open.recompute, "train.recompute", job.train.recompute,
+         s.recompute ? Recompute::block : Recompute::none);
+  if (!open.sharding) return;
+  job.parallel.set_sharding(s.sharding);
+  for (const std::string& key : sharding_keys()) job.origins.set(key, place);
 }
 
 // "2 ranks = dp 1 x mp 2, micro-batch 4, recompute none, ZeRO-1"
@@ -165,12 +167,12 @@ bool keep_layout(JobConfig& job, const std::string& checkpoint) {
   if (!exists(path)) return false;
   JobConfig saved;
   load_settings(settings_of(saved), {{path, read_file(path, kMostJobBytes)}}, {});
-  if (saved.parallel.layout != "auto") return false;
+  if (saved.parallel.layout != LayoutMode::automatic) return false;
   const PlanSetting kept{
       .mesh = mesh_of(saved, saved.parallel.n_ranks.value_or(saved.parallel.n_model_shards)),
       .global_batch = saved.train.global_batch_size.value_or(1),
       .per_device = saved.train.per_device_batch_size.value_or(1),
-      .recompute = saved.train.recompute == "block",
+      .recompute = saved.train.recompute == Recompute::block,
       .sharding = saved.parallel.sharding()};
   set_layout(job, Open(job), kept, path);
   info("[layout] parallel.layout=auto: as in {}: {}", checkpoint, layout_text(kept));
@@ -258,7 +260,7 @@ std::string with_layouts(const std::string& plan, const LayoutChoice& c) {
 }
 
 JobConfig with_layout(JobConfig job, bool resumes) {
-  if (job.parallel.layout != "auto") return job;
+  if (job.parallel.layout != LayoutMode::automatic) return job;
   if (const std::string checkpoint = resumes ? resumed_checkpoint(job) : "";
       !checkpoint.empty() && keep_layout(job, checkpoint))
     return job;

@@ -33,7 +33,7 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
   cache = world.agree(cache);
   m.pipeline->eval_sets = make_eval_sets(job, *m.pipeline, m.source.folder, cache);
   c.random.seed = static_cast<u64>(job.train.seed);
-  c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
+  c.compute_dtype = job.train.compute_dtype;
   const ParamTree params = make_predict_params(job, m);
   const std::vector<EvalSet> sets = m.pipeline->checked_evaluation();
   if (sets.empty()) throw UsageError("[eval] the pipeline has no evaluation data. Set data.eval");

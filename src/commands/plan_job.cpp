@@ -86,8 +86,8 @@ GenerationPlan plan_generation(const JobConfig& job) {
        .layouts =
            shard_specs(pipeline->params().specs, p.mesh.mp(), custom_rules(job), storage.weights).layouts,
        .storage = storage,
-       .compute = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32,
-       .cache = cache_dtype(job.predict),
+       .compute = job.train.compute_dtype,
+       .cache = job.predict.cache_dtype,
        .rows = job.predict.batch_size,
        .prompt = p.length,
        .new_tokens = p.new_tokens,

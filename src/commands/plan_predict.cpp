@@ -47,7 +47,7 @@ PredictPlan plan_predict(const JobConfig& job) {
   // emptiest.
   for (const int rank : {0, p.mp - 1}) {
     const auto context = Context::meta(mesh, rank);
-    context->compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
+    context->compute_dtype = job.train.compute_dtype;
     const auto replica = Context::mp_submesh(*context);
     PredictPlan of = nothing;
     {
@@ -58,7 +58,7 @@ PredictPlan plan_predict(const JobConfig& job) {
       if (generates) {
         of.cache =
             trace_generation(*m.model, params, p.rows, pair ? p.longest_prompt : 0, prompt, p.length,
-                             cache_dtype(job.predict), [&] { of.prefill_flops = replica->flops() - before; });
+                             job.predict.cache_dtype, [&] { of.prefill_flops = replica->flops() - before; });
         of.step_flops = replica->flops() - before - of.prefill_flops;
       } else {
         const NoGrad off;

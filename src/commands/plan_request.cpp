@@ -125,12 +125,12 @@ PlanRequest plan_request(const JobConfig& job, const Assembly& parts, Pipeline& 
     throw UsageError("[data] data.max_length={} ({}) is more than the model's {} positions", r.length,
                      job.origins.where("data.max_length"), most);
   r.length = job.data.max_source_length.value_or(r.length);
-  if (job.origins.given("train.recompute")) r.recompute = job.train.recompute == "block";
+  if (job.origins.given("train.recompute")) r.recompute = job.train.recompute == Recompute::block;
   r.rules = custom_rules(job);
   r.strict = job.parallel.strict;
   r.step = step_options(job.train, job.parallel, training_storage(job).weights);
   r.checkpoint = job.checkpoint;
-  r.compute = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
+  r.compute = job.train.compute_dtype;
   return r;
 }
 

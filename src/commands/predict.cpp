@@ -108,7 +108,7 @@ class PredictRun {
           !text.empty())
         warn("[predict] {}", text);
     c.random.seed = static_cast<u64>(job.train.seed);
-    c.compute_dtype = job.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
+    c.compute_dtype = job.train.compute_dtype;
     dp_ = c.mesh().dp();
   }
 

@@ -20,7 +20,7 @@ AnswerPasses::AnswerPasses(const Model& model, const ParamTree& params,
       prompts_(prompts),
       tokens_(tokens),
       o_(options),
-      dtype_(cache_dtype(settings)) {
+      dtype_(settings.cache_dtype) {
   REDCO_CHECK(!model.is_encoder_decoder() || o_.encode, "{} needs an encoder's memory", model.family());
 }
 

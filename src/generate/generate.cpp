@@ -7,10 +7,6 @@
 
 namespace redco {
 
-CacheDType cache_dtype(const GenerationSettings& s) {
-  return s.cache_dtype == "bf16" ? CacheDType::bf16 : CacheDType::fp32;
-}
-
 std::vector<std::vector<Answer>> generate(const Model& model, const ParamTree& params,
                                           std::span<const GenerationPrompt> prompts,
                                           const GenerationSettings& settings, const GenerationTokens& tokens,

@@ -60,7 +60,6 @@ struct GenerateOptions {
 };
 
 // The type of the cache that the settings choose.
-CacheDType cache_dtype(const GenerationSettings& s);
 
 // num_return_sequences answers to each prompt, in order. An answer has at most max_new_tokens tokens, and at
 // most as many as the model has positions for. Error(non_finite) for logits that are not finite. REQUIRES:

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/settings.h"
+#include "nn/cache_dtype.h"
 
 namespace redco {
 
@@ -25,7 +26,7 @@ struct GenerationSettings {
   i64 num_return_sequences = 1;
   std::vector<std::string> stop;
   i64 seed = 42;
-  std::string cache_dtype = "fp32";
+  CacheDType cache_dtype = CacheDType::fp32;
 
   void visit(SettingsVisitor& v) {
     v.field("max_new_tokens", max_new_tokens, "maximum number of generated tokens per answer")
@@ -70,10 +71,9 @@ struct GenerationSettings {
         .at_most(1 << 16);
     v.field("stop", stop, "stop texts: an answer ends before the first of them").one_or_more().literal();
     v.field("seed", seed, "random seed of sampling").at_least(0);
-    v.field("cache_dtype", cache_dtype,
-            "data type of the KV cache; bf16 halves its memory and the bytes that a step reads of it; sums "
-            "stay fp32")
-        .one_of({"fp32", "bf16"});
+    v.choice("cache_dtype", cache_dtype, {{"fp32", CacheDType::fp32}, {"bf16", CacheDType::bf16}},
+             "data type of the KV cache; bf16 halves its memory and the bytes that a step reads of it; sums "
+             "stay fp32");
   }
 
   bool draws() const { return temperature > 0; }

@@ -77,7 +77,9 @@ void add_reference(JobConfig& job) {
   for (const auto& [key, value] : {std::pair{"path", m.path}, std::pair{"preset", m.preset},
                                    std::pair{"arch", m.arch}, std::pair{"tokenizer", m.tokenizer}})
     if (value) j[key] = *value;
-  j["weight_dtype"] = m.weight_dtype;
+  ModelSettings copy = m;  // visit() hands out mutable members
+  for (const Setting& s : settings_of(copy))
+    if (s.name == "weight_dtype") j[s.name] = std::get<std::string>(s.get().at(0));
   if (!m.ignore_config_keys.empty()) j["ignore_config_keys"] = m.ignore_config_keys;
   for (const auto& [key, value] : m.config) j[key] = OrderedJson::parse(value);
   job.models.values["reference"] = entry_text(j);

@@ -17,7 +17,7 @@ struct ModelSettings {
   bool random = false;
   std::optional<std::string> adapter;
   std::optional<std::string> tokenizer;
-  std::string weight_dtype = "fp32";
+  DType weight_dtype = DType::f32;
   std::vector<std::string> ignore_config_keys;
   // Hugging Face config key -> JSON text. The model family checks names and values.
   std::map<std::string, std::string> config;
@@ -45,14 +45,14 @@ struct ModelSettings {
             "tokenizer of model.path")
         .looks_like("`bytes` or a path")
         .path();
-    v.field(
+    v.choice(
          "weight_dtype", weight_dtype,
+         {{"fp32", DType::f32}, {"bf16", DType::bf16}, {"int8", DType::q8}, {"int4", DType::q4}},
          "type of the weights of linear layers, experts and embeddings in memory. bf16 halves their memory and "
          "the bytes that a generated token reads; int8 and int4 take 8.5 and 4.5 bits per weight (groups of "
          "32 along a layer's inputs with a scale) and are quantized when they are loaded. Sums are fp32. In a "
          "training, bf16 weights that are trained have an fp32 copy in the optimizer, which is updated "
          "(master weights); int8 and int4 need train.lora")
-        .one_of({"fp32", "bf16", "int8", "int4"})
         .on_resume(OnResume::note)
         .decided_by(DecidedBy::job);
     v.field("ignore_config_keys", ignore_config_keys,

@@ -27,13 +27,11 @@
 #include <span>
 #include <vector>
 
+#include "nn/cache_dtype.h"
 #include "tensor/node.h"
 #include "tensor/tensor.h"
 
 namespace redco {
-
-// The type in which a cache keeps entries. fp32: the type of the activations.
-enum class CacheDType : std::uint8_t { fp32, bf16 };
 
 struct CacheOptions {
   i64 capacity = 0;  // columns

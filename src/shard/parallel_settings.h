@@ -1,9 +1,11 @@
 // The `parallel:` section: number of ranks, their hosts, and what is sharded over them.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/settings.h"
@@ -35,8 +37,10 @@ struct EnvironmentSettings {
   }
 };
 
+enum class LayoutMode : std::uint8_t { given, automatic };
+
 struct ParallelSettings {
-  std::string layout = "given";
+  LayoutMode layout = LayoutMode::given;
   i64 n_model_shards = 1;
   std::optional<i64> n_ranks;
   std::vector<std::string> hosts;
@@ -44,25 +48,26 @@ struct ParallelSettings {
   std::optional<i64> threads_per_rank;  // nullopt: auto
   EnvironmentSettings environment;
   bool sequence_parallel = false;
-  bool shard_optimizer = false, shard_gradients = false, shard_parameters = false;
   std::vector<ShardingRuleSettings> sharding_rules;
   bool strict = false;
 
-  // A later stage includes the earlier ones.
+  // The last of the three stages whose key is true: it includes the earlier ones.
   StateSharding sharding() const {
-    return shard_parameters  ? StateSharding::parameters
-           : shard_gradients ? StateSharding::gradients
-           : shard_optimizer ? StateSharding::optimizer
-                             : StateSharding::none;
+    StateSharding out = StateSharding::none;
+    for (const StateSharding s : kSharded)
+      if (stages_[static_cast<std::size_t>(s)]) out = s;
+    return out;
+  }
+  void set_sharding(StateSharding sharding) {
+    for (const StateSharding s : kSharded) stages_[static_cast<std::size_t>(s)] = s <= sharding;
   }
 
   void visit(SettingsVisitor& v) {
-    v.field("layout", layout,
-            "given: the settings of the job and their defaults; auto: training uses the fastest layout that "
-            "fits, by its predicted time: the values of n_ranks (on one machine), n_model_shards, "
-            "shard_*, train.recompute and train.per_device_batch_size that the job does not give. Needs "
-            "train.global_batch_size and the machine's speed (redco env --measure); a resumed run keeps it")
-        .one_of({"given", "auto"})
+    v.choice("layout", layout, {{"given", LayoutMode::given}, {"auto", LayoutMode::automatic}},
+             "given: the settings of the job and their defaults; auto: training uses the fastest layout that "
+             "fits, by its predicted time: the values of n_ranks (on one machine), n_model_shards, "
+             "shard_*, train.recompute and train.per_device_batch_size that the job does not give. Needs "
+             "train.global_batch_size and the machine's speed (redco env --measure); a resumed run keeps it")
         .on_resume(OnResume::free);
     v.field("n_model_shards", n_model_shards,
             "number of model shards (tensor parallelism): ranks that hold one copy of the model together")
@@ -95,17 +100,16 @@ struct ParallelSettings {
             "sequence parallelism of training: the residual stream, its norms and dropout are sharded over "
             "the tokens; less memory for activations with n_model_shards > 1, as many bytes between ranks")
         .on_resume(OnResume::note);
-    v.field("shard_optimizer", shard_optimizer,
-            "sharding of the optimizer state over the replicas (ZeRO stage 1): less memory, the same numbers")
+    stage(v, StateSharding::optimizer,
+          "sharding of the optimizer state over the replicas (ZeRO stage 1): less memory, the same numbers")
         .on_resume(OnResume::free);
-    v.field(
-         "shard_gradients", shard_gradients,
-         "sharding of optimizer state and gradients over the replicas (ZeRO stage 2); gradients are reduced "
-         "after each micro-batch")
+    stage(v, StateSharding::gradients,
+          "sharding of optimizer state and gradients over the replicas (ZeRO stage 2); gradients are reduced "
+          "after each micro-batch")
         .on_resume(OnResume::note);
-    v.field("shard_parameters", shard_parameters,
-            "sharding of optimizer state, gradients and parameters over the replicas (ZeRO stage 3, FSDP); "
-            "parameters are gathered where they are used")
+    stage(v, StateSharding::parameters,
+          "sharding of optimizer state, gradients and parameters over the replicas (ZeRO stage 3, FSDP); "
+          "parameters are gathered where they are used")
         .on_resume(OnResume::note);
     v.items("sharding_rules", sharding_rules,
             "sharding rules that precede the built-in ones; the first match applies")
@@ -115,6 +119,12 @@ struct ParallelSettings {
             "warnings")
         .on_resume(OnResume::free);
   }
+
+ private:
+  Setting& stage(SettingsVisitor& v, StateSharding s, std::string help) {
+    return v.field(name_of(s), stages_[static_cast<std::size_t>(s)], std::move(help));
+  }
+  std::array<bool, 4> stages_{};  // the values of the three keys, by StateSharding
 };
 
 }  // namespace redco

@@ -14,6 +14,9 @@ enum class StateSharding : std::uint8_t {
   gradients,   // and the gradients, reduced after each micro-batch
   parameters,  // and the parameters, gathered where an op uses them
 };
+// Those that shard something, in the order in which each includes the earlier ones.
+inline constexpr StateSharding kSharded[] = {StateSharding::optimizer, StateSharding::gradients,
+                                             StateSharding::parameters};
 inline const char* name_of(StateSharding s) {
   constexpr const char* kNames[] = {"none", "shard_optimizer", "shard_gradients", "shard_parameters"};
   return kNames[static_cast<int>(s)];

@@ -15,6 +15,7 @@
 #include "kernels/queue.h"
 #include "shard/layout.h"
 #include "tensor/arena.h"
+#include "tensor/compute_dtype.h"
 #include "tensor/ledger.h"
 
 namespace redco {
@@ -68,8 +69,6 @@ class SharedText {
  private:
   std::shared_ptr<const std::string> value_;
 };
-
-enum class ComputeDType : std::uint8_t { fp32, bf16 };
 
 class Context {
  public:

@@ -33,7 +33,7 @@ RuleSettings rule_settings(const TrainSettings& t) {
 
 StepOptions step_options(const TrainSettings& t, const ParallelSettings& parallel, DType weights) {
   StepOptions o{.clip_grad_norm = t.clip_grad_norm,
-                .recompute_blocks = t.recompute == "block",
+                .recompute_blocks = t.recompute == Recompute::block,
                 .sequence_parallel = parallel.sequence_parallel,
                 .optimizer = AdamWSettings{.beta1 = t.adam_beta1,
                                            .beta2 = t.adam_beta2,

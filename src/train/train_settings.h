@@ -7,6 +7,7 @@
 
 #include "base/settings.h"
 #include "generate/generation_settings.h"
+#include "tensor/compute_dtype.h"
 
 namespace redco {
 
@@ -156,6 +157,9 @@ struct OptimizerOwnSettings {
   }
 };
 
+enum class Recompute : std::uint8_t { none, block };
+enum class OnNonFinite : std::uint8_t { stop, skip };
+
 struct TrainSettings {
   std::optional<i64> global_batch_size, per_device_batch_size;
   std::optional<i64> n_epochs, max_steps;
@@ -173,10 +177,10 @@ struct TrainSettings {
   bool decay_norms_and_biases = false;
   double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
   std::optional<double> clip_grad_norm = 1.0;
-  std::string compute_dtype = "fp32";
+  ComputeDType compute_dtype = ComputeDType::fp32;
   double label_smoothing = 0;
-  std::string recompute = "none";
-  std::string on_non_finite = "stop";
+  Recompute recompute = Recompute::none;
+  OnNonFinite on_non_finite = OnNonFinite::stop;
   i64 seed = 42;
   i64 logging_steps = 10;
   EarlyStoppingSettings early_stopping;
@@ -277,12 +281,11 @@ struct TrainSettings {
             "maximum global gradient norm; a larger gradient is scaled down to it; ~: no clipping")
         .above(0)
         .on_resume(OnResume::note);
-    v.field(
-         "compute_dtype", compute_dtype,
+    v.choice(
+         "compute_dtype", compute_dtype, {{"fp32", ComputeDType::fp32}, {"bf16", ComputeDType::bf16}},
          "data type of activations and matrix products. bf16 halves the memory of most activations, and is "
          "faster on CPUs with AMX or AVX512-BF16. Sums, the residual stream, statistics, gradients of weights and the "
          "weights stay fp32; on other CPUs, products widen bf16 to fp32")
-        .one_of({"fp32", "bf16"})
         .on_resume(OnResume::note)
         .decided_by(DecidedBy::either);
     v.field("label_smoothing", label_smoothing,
@@ -292,15 +295,13 @@ struct TrainSettings {
         .below(1)
         .on_resume(OnResume::note)
         .only_with("pipeline", {"lm", "seq2seq", "captioning", "classification"});
-    v.field("recompute", recompute,
-            "activation recomputation: block stores only the input of each transformer block and recomputes "
-            "the rest in the backward pass, which needs less memory and more time; none stores all "
-            "activations")
-        .one_of({"none", "block"})
+    v.choice("recompute", recompute, {{"none", Recompute::none}, {"block", Recompute::block}},
+             "activation recomputation: block stores only the input of each transformer block and recomputes "
+             "the rest in the backward pass, which needs less memory and more time; none stores all "
+             "activations")
         .on_resume(OnResume::note);
-    v.field("on_non_finite", on_non_finite,
-            "action when a loss or gradient is NaN or infinite: stop ends the run, skip skips the step")
-        .one_of({"stop", "skip"})
+    v.choice("on_non_finite", on_non_finite, {{"stop", OnNonFinite::stop}, {"skip", OnNonFinite::skip}},
+             "action when a loss or gradient is NaN or infinite: stop ends the run, skip skips the step")
         .on_resume(OnResume::free);
     v.field("seed", seed, "random seed of initial weights, shuffling and dropout")
         .at_least(0)

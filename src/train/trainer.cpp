@@ -140,7 +140,7 @@ class Training {
   // From the job, or the checkpoint to resume from, to the first step.
   void begin() {
     c_.random.seed = static_cast<u64>(job_.train.seed);
-    c_.compute_dtype = job_.train.compute_dtype == "bf16" ? ComputeDType::bf16 : ComputeDType::fp32;
+    c_.compute_dtype = job_.train.compute_dtype;
     state_ = {
         .seed = job_.train.seed,
         .global_batch_size = job_.global_batch_size,
@@ -152,7 +152,7 @@ class Training {
         .threads_per_rank = job_.threads_per_rank,
         .dp = c_.mesh().dp(),
         .mp = c_.mesh().mp(),
-        .compute_dtype = job_.train.compute_dtype,
+        .compute_dtype = name_of(job_.train.compute_dtype),
         .isa = job_.isa,
         .frozen_models = job_.frozen_models,
         .plugins = job_.plugins};
@@ -362,7 +362,7 @@ class Training {
       const std::string what =
           fmt::format("[train] step {}: the loss or gradient is not finite (loss {}, gradient norm {})",
                       state_.step + 1, o.loss, o.grad_norm);
-      if (job_.train.on_non_finite == "stop") {
+      if (job_.train.on_non_finite == OnNonFinite::stop) {
         finish_save();
         if (first()) warn("{}; no parameter was updated", what);
         throw Error(ExitCode::non_finite,

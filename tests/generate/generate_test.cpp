@@ -233,7 +233,7 @@ TEST(Generate, AnswersDoNotDependOnTheOtherRows) {
   kinds[4].top_k = 9;
   kinds[4].repetition_penalty = 1.4;
   kinds[5].num_beams = 2;
-  kinds[5].cache_dtype = "bf16";
+  kinds[5].cache_dtype = CacheDType::bf16;
   for (const GenerationSettings& s : kinds) {
     std::vector<std::vector<i32>> alone;
     GenerationTokens tokens;

@@ -9,7 +9,7 @@ namespace redco {
 namespace {
 
 std::string no_mesh(i64 ranks, i64 shards, const MeshNames& names = {}) {
-  return test::error_text<UsageError>([&] { mesh_of(ranks, shards, names); });
+  return usage_error([&] { mesh_of(ranks, shards, names); });
 }
 
 TEST(MeshOf, DividesTheRanksByTheShards) {
