@@ -8,7 +8,10 @@
 #include <memory>
 #include <string>
 
-#include "data/text/lm_data.h"
+#include "data/text/example_index.h"
+#include "data/text/lm_windows.h"
+#include "data/text/packing.h"
+#include "data/text/token_index.h"
 #include "pipeline/pipeline.h"
 
 namespace redco {

@@ -9,7 +9,8 @@
 #include "base/log.h"
 #include "ckpt/params_io.h"
 #include "ckpt/peft.h"
-#include "data/text/lm_data.h"
+#include "data/index/epoch_order.h"
+#include "data/text/lm_windows.h"
 #include "train/checkpoint_files.h"
 #include "train/predictor.h"
 

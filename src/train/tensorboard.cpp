@@ -2,9 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <isa-l/crc.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -19,10 +19,21 @@ namespace redco {
 
 namespace {
 
+// CRC-32C of each byte value.
+constexpr std::array<u32, 256> kCrcs = [] {
+  std::array<u32, 256> table{};
+  for (u32 i = 0; i < 256; ++i) {
+    table[i] = i;
+    for (int bit = 0; bit < 8; ++bit) table[i] = (table[i] >> 1) ^ (table[i] & 1 ? 0x82F63B78u : 0);
+  }
+  return table;
+}();
+
+// CRC-32C, then TensorFlow's mask.
 u32 masked_crc(const std::string& s) {
-  // CRC-32C with the usual pre- and post-inversion, then TensorFlow's mask.
-  const u32 crc = ~crc32_iscsi(reinterpret_cast<unsigned char*>(const_cast<char*>(s.data())),
-                               static_cast<int>(s.size()), ~0u);
+  u32 crc = ~0u;
+  for (const char c : s) crc = (crc >> 8) ^ kCrcs[(crc ^ static_cast<unsigned char>(c)) & 0xFF];
+  crc = ~crc;
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }
 

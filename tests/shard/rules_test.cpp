@@ -270,7 +270,7 @@ void expect_usage_error(const std::vector<CustomRule>& rules, const std::string&
 }
 
 TEST(RulesCustom, BadRulesAreUsageErrors) {
-  expect_usage_error({{".*(fc_in", {"mp", kNone}}}, "without a matching ')'");
+  expect_usage_error({{".*(fc_in", {"mp", kNone}}}, "missing )");
   expect_usage_error({{".*fc_in.weight", {"mp", "mp"}}}, "names mp twice");
   expect_usage_error({{".*fc_in.weight", {"dp", kNone}}}, "unknown mesh axis 'dp'");
   expect_usage_error({{".*fc_in.weight", {"", kNone}}}, "unknown mesh axis ''");
