@@ -13,6 +13,7 @@
 #include "comm/group.h"
 #include "commands.h"
 #include "config/paths.h"
+#include "job/prepare_job.h"
 #include "kernels/threads.h"
 #include "launch/env_report.h"
 
@@ -92,9 +93,7 @@ JobConfig JobArguments::load(const MoreProblems& more) const {
 
 JobConfig JobArguments::load(JobUse use) const {
   JobConfig job = load(model_key_problems);
-  expand_data_folders(job, use);
-  check_job(job, use, model_key_problems);
-  check_files(job, use, model_key_problems);
+  prepare_job(job, use, model_key_problems);
   return job;
 }
 

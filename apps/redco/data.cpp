@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "commands/build_data.h"
 #include "commands/show_data.h"
+#include "job/prepare_job.h"
 
 namespace redco::cli {
 
@@ -68,9 +69,7 @@ void add_data(CLI::App& app, Invocation& run) {
   c->callback([o, c, &run] {
     if (!c->get_subcommands().empty()) return;  // CLI11 also calls the parents of a command
     TrainedJob trained = trained_job(o->words.load(), Weights::optional);
-    expand_data_folders(trained.job, JobUse::data);
-    check_job(trained.job, JobUse::data);
-    check_files(trained.job, JobUse::data);
+    prepare_job(trained.job, JobUse::data);
     const ShownData d = show_data(trained.job, o->split == "eval", o->source, o->show);
     std::fputs((o->json ? to_json(d) : to_text(d, stdout_has_color())).c_str(), stdout);
     run.exit_code = 0;

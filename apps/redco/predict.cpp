@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "commands/plan_predict.h"
 #include "commands/validate.h"
+#include "job/prepare_job.h"
 
 namespace redco::cli {
 
@@ -26,9 +27,7 @@ void add_predict(CLI::App& app, Invocation& run) {
     if (*dry) {
       TrainedJob trained = trained_job(words->load(), Weights::needed);
       JobConfig& job = trained.job;
-      expand_data_folders(job, JobUse::predict);
-      check_job(job, JobUse::predict);
-      check_files(job, JobUse::predict);
+      prepare_job(job, JobUse::predict);
       preflight(job, JobUse::predict);
       std::fputs(to_text(plan_predict(job)).c_str(), stdout);
     } else {

@@ -4,6 +4,7 @@
 #include "assembly/trained_job.h"
 #include "commands.h"
 #include "commands/sbatch_job.h"
+#include "job/prepare_job.h"
 
 namespace redco::cli {
 
@@ -45,9 +46,9 @@ void add_sbatch(CLI::App& app, Invocation& run) {
     // A model that predict uses may be trained when the script runs.
     JobConfig job =
         trains ? o->job.load(model_key_problems) : trained_job(o->job.load(), Weights::optional).job;
-    expand_data_folders(job, JobUse::predict);  // only for the checks: the script repeats the arguments
-    check_job(job, trains ? JobUse::train : JobUse::predict,
-              trains ? MoreProblems(model_key_problems) : nullptr);
+    // Only for the checks: the script repeats the arguments, and the files may not exist yet.
+    prepare_job(job, trains ? JobUse::train : JobUse::predict,
+                trains ? MoreProblems(model_key_problems) : nullptr, JobFiles::unchecked);
     const std::string script = sbatch_script(job, o->batch);
     if (o->submit) {
       submit_sbatch(script);

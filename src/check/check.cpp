@@ -15,6 +15,7 @@
 #include "base/temporaries.h"
 #include "base/words.h"
 #include "check/step.h"
+#include "job/prepare_job.h"
 #include "launch/capture.h"
 #include "run/handed_job.h"
 #include "run/run.h"
@@ -143,11 +144,10 @@ std::string impossible(const Combination& c, i64 rows) {
 int run_check(JobConfig job, const CheckOptions& o, const std::string& program) {
   if (is_rank_process())
     throw UsageError("redco check starts its ranks itself. Start it once, without mpirun and srun");
-  expand_data_folders(job, JobUse::train);
-  JobConfig trained = job;
-  if (!trained.workdir) trained.workdir = ".";  // nothing is written there
-  check_job(trained, JobUse::train, model_key_problems);
-  check_files(trained, JobUse::train, model_key_problems);
+  const std::optional<std::string> workdir = job.workdir;
+  if (!workdir) job.workdir = ".";  // nothing is written there
+  prepare_job(job, JobUse::train, model_key_problems);
+  job.workdir = workdir;
   const auto ranks = declared_ranks(job);
   const i64 rows = batch_sizes(job, ranks ? mesh_of(job, *ranks).dp() : 1).global;
 

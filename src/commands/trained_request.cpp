@@ -1,5 +1,7 @@
 #include "commands/trained_request.h"
 
+#include "job/prepare_job.h"
+
 namespace redco {
 
 RunRequest trained_request(const RunRequest& request, Weights weights, JobUse use) {
@@ -7,9 +9,7 @@ RunRequest trained_request(const RunRequest& request, Weights weights, JobUse us
   r.job = [given = request.job, weights, use, lease = std::make_shared<std::shared_ptr<Lease>>()] {
     TrainedJob trained = trained_job(given(), weights);
     if (use == JobUse::evaluate) use_trained_evaluation(trained.job);
-    expand_data_folders(trained.job, use);
-    check_job(trained.job, use);
-    check_files(trained.job, use);
+    prepare_job(trained.job, use);
     *lease = std::move(trained.lease);
     return std::move(trained.job);
   };

@@ -12,6 +12,7 @@
 #include "base/words.h"
 #include "data/builtin/builtin.h"
 #include "data/text/token_index.h"
+#include "job/prepare_job.h"
 #include "pipelines/pipelines.h"
 #include "run/run.h"
 #include "train/prefetch.h"
@@ -92,8 +93,7 @@ i64 check_own_parameters(const JobConfig& job) {
 }
 
 void validate(JobConfig job, Validation& v) {
-  expand_data_folders(job, JobUse::validate);
-  check_job(job, JobUse::validate, model_key_problems);
+  prepare_job(job, JobUse::validate, model_key_problems, JobFiles::unchecked);
   make_pipeline(job.pipeline);  // throws if it cannot be loaded; its parameters may be left unchecked below
   v.mp = job.parallel.n_model_shards;
   if (const auto ranks = declared_ranks(job)) {
