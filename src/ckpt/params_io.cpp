@@ -55,15 +55,11 @@ void add_blocks(const ParamSpec& s, size_t i, const Tensor& t, int replicas, std
   for (i64 r = 0; r < rows; r += block) to.push_back({i, r, std::min(block, rows - r), row, shared});
 }
 
-}  // namespace
-
-void load_params(ParamTree& tree, const ModelFiles& files,
-                 const std::function<std::string(const std::string&)>& canonical,
-                 const std::map<std::string, std::string>& aliases, const std::string& prefix,
-                 HeadLoad* head) {
-  Context& c = Context::current();
-  // The files' tensors, by the specs' names.
-  std::map<std::string, const ModelFiles::Located*> held, tied;
+// The files' tensors by the specs' names. A tied copy replaces a missing original.
+using Held = std::map<std::string, const ModelFiles::Located*>;
+Held tensors_by_name(const ModelFiles& files, const std::function<std::string(const std::string&)>& canonical,
+                     const std::map<std::string, std::string>& aliases, const std::string& prefix) {
+  Held held, tied;
   for (const ModelFiles::Located& l : files.tensors()) {
     const std::string& stored = l.entry->name;
     if (!stored.starts_with(prefix)) continue;
@@ -75,19 +71,33 @@ void load_params(ParamTree& tree, const ModelFiles& files,
       throw ContentsError("[checkpoint] {}: '{}' and '{}' are both the parameter {}", l.file->path(), stored,
                           held.at(key)->entry->name, name);
   }
-  for (const auto& [name, l] : tied) held.emplace(name, l);  // a tied copy replaces a missing original
+  for (const auto& [name, l] : tied) held.emplace(name, l);
+  return held;
+}
 
-  const auto is_head = [&](const std::string& name) { return head && head->is_head(name); };
-  for (const ParamSpec& s : tree.specs())
-    if (const auto it = held.find(s.stored.name); is_head(s.stored.name)) {
-      if (it != held.end() && it->second->entry->shape == s.stored.shape) continue;
-      head->made.push_back(s.name);
-      if (it != held.end()) head->unused.push_back(it->second->entry->name);
-      held.erase(s.stored.name);
-    }
-  std::set<std::string> made;
-  if (head) made.insert(head->made.begin(), head->made.end());
+// Leaves parameters of the head that the files lack, or have in another shape, as they are. Returns their
+// names.
+std::set<std::string> leave_head(const ParamTree& tree, HeadLoad& head, Held& held) {
+  for (const ParamSpec& s : tree.specs()) {
+    if (!head.is_head(s.stored.name)) continue;
+    const auto it = held.find(s.stored.name);
+    if (it != held.end() && it->second->entry->shape == s.stored.shape) continue;
+    head.made.push_back(s.name);
+    if (it != held.end()) head.unused.push_back(it->second->entry->name);
+    held.erase(s.stored.name);
+  }
+  return {head.made.begin(), head.made.end()};
+}
 
+std::string first_five(std::vector<std::string> v) {
+  const size_t n = v.size();
+  if (n > 5) v.resize(5);
+  return fmt::format("{}{}", fmt::join(v, ", "), n > 5 ? fmt::format(" and {} more", n - 5) : "");
+}
+
+// Every stored tensor is there, and no other.
+void check_names(const ParamTree& tree, const ModelFiles& files, const Held& held,
+                 const std::set<std::string>& made, const std::string& prefix, HeadLoad* head) {
   std::set<std::string> needed;
   std::vector<std::string> missing, unknown;
   for (const ParamSpec& s : tree.specs())
@@ -96,23 +106,19 @@ void load_params(ParamTree& tree, const ModelFiles& files,
           needed.insert(name).second && !held.count(name) && !s.buffer && !made.count(s.name))
         missing.push_back(prefix + name);
   for (const auto& [name, l] : held)
-    if (!needed.count(name)) (is_head(name) ? head->unused : unknown).push_back(l->entry->name);
-  auto list = [](std::vector<std::string> v) {
-    const size_t n = v.size();
-    if (n > 5) v.resize(5);
-    return fmt::format("{}{}", fmt::join(v, ", "), n > 5 ? fmt::format(" and {} more", n - 5) : "");
-  };
+    if (!needed.count(name)) (head && head->is_head(name) ? head->unused : unknown).push_back(l->entry->name);
   if (!missing.empty())
     throw ContentsError(
         "[checkpoint] {}: {} of the model's tensors are missing: {}{}", files.folder(), missing.size(),
-        list(missing),
-        unknown.empty() ? "" : fmt::format("; the files have unknown tensors: {}", list(unknown)));
+        first_five(missing),
+        unknown.empty() ? "" : fmt::format("; the files have unknown tensors: {}", first_five(unknown)));
   if (!unknown.empty())
     throw ContentsError("[checkpoint] {}: the model of config.json has no such parameters: {}",
-                        files.folder(), list(unknown));
+                        files.folder(), first_five(unknown));
+}
 
-  for (size_t i = 0; i < tree.size(); ++i) {
-    const ParamSpec& s = tree.specs()[i];
+void check_shapes_and_types(const ParamTree& tree, const Held& held) {
+  for (const ParamSpec& s : tree.specs())
     for (i64 k = 0; k < s.stored.tensors(); ++k) {
       if (!held.count(s.stored.tensor(k))) continue;  // a buffer, or a parameter of the new head
       const ModelFiles::Located& l = *held.at(s.stored.tensor(k));
@@ -123,75 +129,102 @@ void load_params(ParamTree& tree, const ModelFiles& files,
         throw ContentsError("[checkpoint] {}: {} is {}, expected a floating type", l.file->path(),
                             l.entry->name, name_of(l.entry->type));
     }
+}
+
+// Reads blocks from files to tensors. The threads of the kernels read a block each; the rank's thread then
+// moves them to the tensors, and gathers those that replicas share.
+class BlockReader {
+ public:
+  BlockReader(ParamTree& tree, const Held& held)
+      : tree_(tree), held_(held), dp_(Context::current().group(Axis::dp)), ranges_(tree.size()) {}
+
+  void add(size_t i) {
+    const Tensor& t = tree_.values()[i];
+    ranges_[i] = ranges_of(t);
+    add_blocks(tree_.specs()[i], i, t, dp_.size(), blocks_);
   }
 
-  // A rank that can't read still takes part in the gathers of all blocks, because the other ranks wait in
-  // them. Then all ranks throw its error.
-  std::exception_ptr failed;
-  std::vector<std::vector<redco::Range>> ranges(tree.size());
-  const auto read = [&](size_t i, i64 r0, i64 r1, float* to, Scratch<unsigned char>& buffer) {
-    for (const Place& p : places_of(tree.specs()[i], ranges[i], r0, r1)) {
-      const ModelFiles::Located& l = *held.at(p.tensor);
-      l.file->read(*l.entry, p.box, to, p.strides, buffer);
-      to += p.elements;
+  // Collective. A rank that can't read still takes part in the gathers of all blocks, because the other ranks
+  // wait in them. Then all ranks throw its error.
+  void read_all() {
+    std::vector<Slot> slots(static_cast<size_t>(parallel::threads()));
+    for (size_t first = 0; first < blocks_.size(); first += slots.size()) {
+      const auto n = static_cast<i64>(std::min(slots.size(), blocks_.size() - first));
+      parallel::for_each(failed_ ? 0 : n, [&](i64 k) { read(blocks_[first + k], slots[k]); });
+      for (i64 k = 0; k < n; ++k) store(blocks_[first + k], slots[k]);
     }
-  };
-  Group& dp = c.group(Axis::dp);
-  std::vector<Block> blocks;
-  for (size_t i = 0; i < tree.size(); ++i) {
-    const ParamSpec& s = tree.specs()[i];
-    if (made.count(s.name)) continue;
-    if (!held.count(s.stored.tensor(0))) {
-      initialize(s, tree.values()[i]);
-      continue;
-    }
-    ranges[i] = ranges_of(tree.values()[i]);
-    add_blocks(s, i, tree.values()[i], dp.size(), blocks);
+    Context::current().world().together([&] {
+      if (failed_) std::rethrow_exception(failed_);
+    });
   }
-  // The threads of the kernels read a block each. The rank's thread then moves them to the tensors.
+
+ private:
   struct Slot {
     Scratch<float> values;
     Scratch<unsigned char> buffer;
     std::exception_ptr failed;
   };
-  std::vector<Slot> slots(static_cast<size_t>(parallel::threads()));
-  Scratch<float> gathered;
-  for (size_t first = 0; first < blocks.size(); first += slots.size()) {
-    const auto n = static_cast<i64>(std::min(slots.size(), blocks.size() - first));
-    const auto own = [&](const Block& b) {
-      return b.shared ? shard_range(b.rows, 1, dp.size(), dp.rank()) : redco::Range{0, b.rows};
-    };
-    parallel::for_each(failed ? 0 : n, [&](i64 k) {
-      const Block& b = blocks[first + k];
-      Slot& slot = slots[k];
-      try {
-        const redco::Range r = own(b);
-        if (r.size() > 0)
-          read(b.param, b.begin + r.begin, b.begin + r.end, slot.values.of(r.size() * b.row), slot.buffer);
-      } catch (...) {
-        slot.failed = std::current_exception();
+
+  void read(const Block& b, Slot& slot) const {
+    try {
+      const redco::Range r =
+          b.shared ? shard_range(b.rows, 1, dp_.size(), dp_.rank()) : redco::Range{0, b.rows};
+      if (r.size() == 0) return;
+      float* to = slot.values.of(r.size() * b.row);
+      for (const Place& p :
+           places_of(tree_.specs()[b.param], ranges_[b.param], b.begin + r.begin, b.begin + r.end)) {
+        const ModelFiles::Located& l = *held_.at(p.tensor);
+        l.file->read(*l.entry, p.box, to, p.strides, slot.buffer);
+        to += p.elements;
       }
-    });
-    for (i64 k = 0; k < n; ++k) {
-      const Block& b = blocks[first + k];
-      Slot& slot = slots[k];
-      if (slot.failed && !failed) failed = slot.failed;
-      const auto values = [&](Scratch<float>& of) {
-        return std::span(of.of(b.rows * b.row), static_cast<size_t>(b.rows * b.row));
-      };
-      if (!b.shared) {
-        if (!failed) write_rows(values(slot.values), tree.values()[b.param], b.begin, b.row);
-        continue;
-      }
-      std::vector<i64> counts(dp.size());
-      for (int d = 0; d < dp.size(); ++d) counts[d] = shard_range(b.rows, 1, dp.size(), d).size() * b.row;
-      dp.all_gather<float>(slot.values.of(counts[dp.rank()]), values(gathered).data(), counts);
-      if (!failed) write_rows(values(gathered), tree.values()[b.param], b.begin, b.row);
+    } catch (...) {
+      slot.failed = std::current_exception();
     }
   }
-  c.world().together([&] {
-    if (failed) std::rethrow_exception(failed);
-  });
+
+  void store(const Block& b, Slot& slot) {
+    if (slot.failed && !failed_) failed_ = slot.failed;
+    const i64 n = b.rows * b.row;
+    Scratch<float>& from = b.shared ? gathered_ : slot.values;
+    const std::span<float> values(from.of(n), static_cast<size_t>(n));
+    if (b.shared) {
+      std::vector<i64> counts(dp_.size());
+      for (int d = 0; d < dp_.size(); ++d) counts[d] = shard_range(b.rows, 1, dp_.size(), d).size() * b.row;
+      dp_.all_gather<float>(slot.values.of(counts[dp_.rank()]), values.data(), counts);
+    }
+    if (!failed_) write_rows(values, tree_.values()[b.param], b.begin, b.row);
+  }
+
+  ParamTree& tree_;
+  const Held& held_;
+  Group& dp_;
+  std::vector<std::vector<redco::Range>> ranges_;
+  std::vector<Block> blocks_;
+  Scratch<float> gathered_;
+  std::exception_ptr failed_;
+};
+
+}  // namespace
+
+void load_params(ParamTree& tree, const ModelFiles& files,
+                 const std::function<std::string(const std::string&)>& canonical,
+                 const std::map<std::string, std::string>& aliases, const std::string& prefix,
+                 HeadLoad* head) {
+  Held held = tensors_by_name(files, canonical, aliases, prefix);
+  const std::set<std::string> made = head ? leave_head(tree, *head, held) : std::set<std::string>();
+  check_names(tree, files, held, made, prefix, head);
+  check_shapes_and_types(tree, held);
+  BlockReader reader(tree, held);
+  for (size_t i = 0; i < tree.size(); ++i) {
+    const ParamSpec& s = tree.specs()[i];
+    if (made.count(s.name)) continue;
+    if (held.count(s.stored.tensor(0))) {
+      reader.add(i);
+    } else {
+      initialize(s, tree.values()[i]);  // a buffer
+    }
+  }
+  reader.read_all();
 }
 
 StoredDifferences stored_differences(const ParamTree& tree, const ModelFiles& files) {
