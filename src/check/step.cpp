@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "assembly/assembly.h"
+#include "assembly/job_params.h"
 #include "assembly/job_pipeline.h"
 #include "assembly/training_parts.h"
 #include "base/error.h"
@@ -88,135 +89,180 @@ Json groups_of(const Pipeline& pipeline, const ParamTree& tree) {
   return out;
 }
 
-int step_on_ranks(Run& run, const std::string& folder, const std::string& own) {
-  Context& c = run.context();
-  Group& world = c.world();
-  const Assembly parts = assemble_training(run);
-  const JobConfig& job = run.job();
-  BatchSizes sizes;
-  std::unique_ptr<Pipeline> pipeline;
-  world.together([&] {
-    sizes = batch_sizes(job, c.mesh().dp());
-    pipeline = make_training_pipeline(job, parts, sizes.per_device);
-  });
-  pipeline->train_data = make_training_data(job, *pipeline, parts.source.folder, *cache_folder(job));
-  ParamTree params = make_job_params(job, parts.source, parts.model.get(), pipeline->all_params(),
-                                     training_storage(job), &parts.named);
+// The step of one combination, in the order of its functions.
+class CheckedStep {
+ public:
+  CheckedStep(Run& run, const std::string& folder)
+      : run_(run), record_path_(join_path(folder, kCheckRecord)) {}
+
+  void run(const std::string& own) {
+    make_objects();
+    make_examples();
+    make_batches();
+    run_step();
+    if (records_ && training_storage(run_.job()).weights == DType::f32) measure_rounding();
+    save(own);
+  }
+
+ private:
+  Group& world() const { return run_.context().world(); }
 
   // As the Trainer begins its first step. The optimizer would only take memory: the check ends before the
   // update.
-  StepOptions options = step_options(job.train, job.parallel, training_storage(job).weights);
-  options.optimizer = SgdSettings{};
-  std::vector<Tensor> gradients;
-  options.on_gradients = [&](const std::vector<Tensor>& g) { gradients = g; };
-  TrainStep step(*pipeline, params, options);
-  c.random.seed = static_cast<u64>(job.train.seed);
-  c.compute_dtype = job.train.compute_dtype;
-  step.start_averages();
-
-  const std::string path = join_path(folder, kCheckRecord);
-  std::string text;
-  world.on_first([&] {
-    if (exists(path)) text = read_file(path, kMostRecordBytes);
-  });
-  text = world.agree(text);
-  CheckRecord record;
-  world.together([&] {
-    if (!text.empty()) record = check_record_of(text);
-  });
-  const bool records = text.empty();
-  if (!records) in_pipeline(*pipeline, "restore()", [&] { pipeline->restore(record.state); });
-  c.phase = "source";
-  const auto data = in_pipeline(*pipeline, "source()", [&] { return pipeline->source(params, {}); });
-  if (!data || data->size() == 0) throw ContentsError("[data] the training data have no examples");
-  const StepOrder order(*data, c.random.seed, 0, job.data.group_by_length, sizes.global);
-  const StepPlan::Place place = StepPlan(data->size(), sizes.global).place(0);
-  std::vector<i64> numbers;
-  for (i64 at = place.begin; at < place.end; ++at) numbers.push_back(order.at(at));
-  if (records) {
-    const std::string state = in_pipeline(*pipeline, "state()", [&] { return pipeline->state(); });
-    world.on_first([&] {
-      text = to_json(record_examples(*data, numbers, state));
-      write_file_durable(path, text);
+  void make_objects() {
+    Context& c = run_.context();
+    parts_ = assemble_training(run_);
+    const JobConfig& job = run_.job();
+    world().together([&] {
+      sizes_ = batch_sizes(job, c.mesh().dp());
+      pipeline_ = make_training_pipeline(job, parts_, sizes_.per_device);
     });
-    text = world.agree(text);
-    world.together([&] { record = check_record_of(text); });
+    pipeline_->train_data = make_training_data(job, *pipeline_, parts_.source.folder, *cache_folder(job));
+    params_ = make_job_params(job, parts_.source, parts_.model.get(), pipeline_->all_params(),
+                              training_storage(job), &parts_.named);
+    options_ = step_options(job.train, job.parallel, training_storage(job).weights);
+    options_.optimizer = SgdSettings{};
+    options_.on_gradients = [this](const std::vector<Tensor>& g) { gradients_ = g; };
+    step_.emplace(*pipeline_, params_, options_);
+    c.random.seed = static_cast<u64>(job.train.seed);
+    c.compute_dtype = job.train.compute_dtype;
+    step_->start_averages();
   }
 
-  const i64 rows = static_cast<i64>(record.examples.size());
-  const auto micro = micro_batches(rows, sizes.per_device, c.mesh().dp());
-  const RecordedExamples recorded(record);
-  const StepRequest request = request_step(micro, [](i64 row) { return row; });
-  std::vector<Batch> batches;
-  std::vector<i64> offsets, mine;
-  i64 length = 0;
-  for (const MicroBatchExamples& e : read_examples(recorded, request, 1)) {
-    offsets.push_back(micro[batches.size()].first);
-    for (i64 row = e.shape.mine.begin; row < e.shape.mine.end; ++row) mine.push_back(offsets.back() + row);
-    length = std::max(length, e.shape.length + e.shape.target_length);
-    batches.push_back(collate_examples(*pipeline, e.mine, e.shape));
+  // The examples of the step: the first combination records them, the others read the record.
+  void make_examples() {
+    Context& c = run_.context();
+    std::string text;
+    world().on_first([&] {
+      if (exists(record_path_)) text = read_file(record_path_, kMostRecordBytes);
+    });
+    records_ = !take_record(text);
+    if (!records_) in_pipeline(*pipeline_, "restore()", [&] { pipeline_->restore(record_.state); });
+    c.phase = "source";
+    data_ = in_pipeline(*pipeline_, "source()", [&] { return pipeline_->source(params_, {}); });
+    if (!data_ || data_->size() == 0) throw ContentsError("[data] the training data have no examples");
+    const StepOrder order(*data_, c.random.seed, 0, run_.job().data.group_by_length, sizes_.global);
+    const StepPlan::Place place = StepPlan(data_->size(), sizes_.global).place(0);
+    for (i64 at = place.begin; at < place.end; ++at) numbers_.push_back(order.at(at));
+    if (!records_) return;
+    const std::string state = in_pipeline(*pipeline_, "state()", [&] { return pipeline_->state(); });
+    world().on_first([&] {
+      text = to_json(record_examples(*data_, numbers_, state));
+      write_file_durable(record_path_, text);
+    });
+    take_record(text);
   }
-  check_batches(*pipeline, batches);
-  std::string examples;
-  for (const std::string& other : world.gather(examples_difference(*data, numbers, record, mine)))
-    if (examples.empty()) examples = other;
 
-  const StepOutcome o = step.run(batches, offsets, 0, 0, 0);
-  std::string terms;
-  for (const auto& [name, value] : o.terms)
-    terms += fmt::format("{}{} {}", terms.empty() ? "" : ", ", name, value);
-  if (!o.finite)
-    throw Error(
-        ExitCode::non_finite,
-        fmt::format("[check] the loss or gradient is not finite ({}; gradient norm {})", terms, o.grad_norm));
+  // The first rank's text as the record of all ranks. False if it is empty.
+  bool take_record(const std::string& first) {
+    const std::string text = world().agree(first);
+    world().together([&] {
+      if (!text.empty()) record_ = check_record_of(text);
+    });
+    return !text.empty();
+  }
 
-  Json rounding = Json::object();
-  if (records && training_storage(job).weights == DType::f32) {
-    const std::vector<Tensor> expected = gradients;
-    ParamTree changed = nudged(params);
-    TrainStep again(*pipeline, changed, options);
+  void make_batches() {
+    micro_ = micro_batches(rows(), sizes_.per_device, run_.context().mesh().dp());
+    const RecordedExamples recorded(record_);
+    const StepRequest request = request_step(micro_, [](i64 row) { return row; });
+    std::vector<i64> mine;
+    for (const MicroBatchExamples& e : read_examples(recorded, request, 1)) {
+      offsets_.push_back(micro_[batches_.size()].first);
+      for (i64 row = e.shape.mine.begin; row < e.shape.mine.end; ++row) mine.push_back(offsets_.back() + row);
+      length_ = std::max(length_, e.shape.length + e.shape.target_length);
+      batches_.push_back(collate_examples(*pipeline_, e.mine, e.shape));
+    }
+    check_batches(*pipeline_, batches_);
+    for (const std::string& other : world().gather(examples_difference(*data_, numbers_, record_, mine)))
+      if (examples_.empty()) examples_ = other;
+  }
+
+  void run_step() {
+    outcome_ = step_->run(batches_, offsets_, 0, 0, 0);
+    if (outcome_.finite) return;
+    std::string terms;
+    for (const auto& [name, value] : outcome_.terms)
+      terms += fmt::format("{}{} {}", terms.empty() ? "" : ", ", name, value);
+    throw Error(ExitCode::non_finite,
+                fmt::format("[check] the loss or gradient is not finite ({}; gradient norm {})", terms,
+                            outcome_.grad_norm));
+  }
+
+  // The differences of a step whose parameters differ in their last places.
+  void measure_rounding() {
+    const std::vector<Tensor> expected = gradients_;
+    ParamTree changed = nudged(params_);
+    TrainStep again(*pipeline_, changed, options_);
     again.start_averages();
-    const StepOutcome other = again.run(batches, offsets, 0, 0, 0);
-    for (const auto& [name, value] : o.terms)
-      rounding["terms"][name] = std::abs(other.terms.at(name) - value);
-    rounding["grad_norm"] = std::abs(other.grad_norm - o.grad_norm);
-    rounding["gradients"] = differences(params, gradients, expected);
-    gradients = expected;
+    const StepOutcome other = again.run(batches_, offsets_, 0, 0, 0);
+    for (const auto& [name, value] : outcome_.terms)
+      rounding_["terms"][name] = std::abs(other.terms.at(name) - value);
+    rounding_["grad_norm"] = std::abs(other.grad_norm - outcome_.grad_norm);
+    rounding_["gradients"] = differences(params_, gradients_, expected);
+    gradients_ = expected;
   }
 
-  std::vector<bool> has;
-  i64 widest = 0;
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    has.push_back(gradients[i].defined());
-    for (const i64 n : params.specs()[i].shape) widest = std::max(widest, n);
+  void save(const std::string& own) {
+    std::vector<bool> has;
+    i64 widest = 0;
+    for (std::size_t i = 0; i < gradients_.size(); ++i) {
+      has.push_back(gradients_[i].defined());
+      for (const i64 n : params_.specs()[i].shape) widest = std::max(widest, n);
+    }
+    const ParamTree tree = params_.with_values(gradients_).subset(has);
+    world().on_first([&] { make_dirs(own); });
+    const auto plan = ckpt::plan_params({{"", &tree}}, ckpt::StoredType::f32, kCheckGradients,
+                                        std::numeric_limits<i64>::max());
+    ckpt::save_params({{"", &tree}}, plan, own);
+    const Json groups = groups_of(*pipeline_, tree);
+    world().on_first([&] {
+      Json j = {{"terms", outcome_.terms},
+                {"weights", outcome_.weights},
+                {"grad_norm", outcome_.grad_norm},
+                {"rows", rows()},
+                {"length", length_},
+                {"micro_batches", micro_.size()},
+                {"rows_of_micro_batch", micro_[0].rows},
+                {"longest_sum", std::max(rows() * std::max<i64>(1, length_), widest)},
+                {"examples", examples_},
+                {"groups", groups},
+                {"rounding", rounding_}};
+      write_file_durable(join_path(own, kCheckResult), j.dump());
+    });
   }
-  const ParamTree tree = params.with_values(gradients).subset(has);
-  world.on_first([&] { make_dirs(own); });
-  const auto plan = ckpt::plan_params({{"", &tree}}, ckpt::StoredType::f32, kCheckGradients,
-                                      std::numeric_limits<i64>::max());
-  ckpt::save_params({{"", &tree}}, plan, own);
-  const Json groups = groups_of(*pipeline, tree);
-  world.on_first([&] {
-    Json j = {{"terms", o.terms},
-              {"weights", o.weights},
-              {"grad_norm", o.grad_norm},
-              {"rows", rows},
-              {"length", length},
-              {"micro_batches", micro.size()},
-              {"rows_of_micro_batch", micro[0].rows},
-              {"longest_sum", std::max(rows * std::max<i64>(1, length), widest)},
-              {"examples", examples},
-              {"groups", groups},
-              {"rounding", rounding}};
-    write_file_durable(join_path(own, kCheckResult), j.dump());
-  });
-  return static_cast<int>(ExitCode::ok);
-}
+
+  i64 rows() const { return static_cast<i64>(record_.examples.size()); }
+
+  Run& run_;
+  const std::string record_path_;
+  Assembly parts_;
+  BatchSizes sizes_;
+  std::unique_ptr<Pipeline> pipeline_;
+  ParamTree params_;
+  StepOptions options_;
+  std::optional<TrainStep> step_;
+  std::vector<Tensor> gradients_;
+  CheckRecord record_;
+  bool records_ = false;  // this combination makes the record
+  std::shared_ptr<const Dataset> data_;
+  std::vector<i64> numbers_;  // the step's examples in data_
+  std::vector<MicroBatch> micro_;
+  std::vector<Batch> batches_;
+  std::vector<i64> offsets_;
+  i64 length_ = 0;        // of the longest example
+  std::string examples_;  // how the examples differ from the record
+  StepOutcome outcome_;
+  Json rounding_ = Json::object();
+};
 
 }  // namespace
 
 int run_check_step(const RunRequest& request, const std::string& folder, const std::string& own) {
-  return run(request, [&](Run& run) { return step_on_ranks(run, folder, own); });
+  return run(request, [&](Run& run) {
+    CheckedStep(run, folder).run(own);
+    return static_cast<int>(ExitCode::ok);
+  });
 }
 
 }  // namespace redco
