@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "assembly/assembly.h"
+#include "assembly/job_params.h"
 #include "assembly/job_pipeline.h"
 #include "assembly/lm_data.h"
 #include "assembly/predict_model.h"
@@ -128,19 +129,12 @@ std::vector<PluginRecord> plugin_records(const JobConfig& job) {
   return out;
 }
 
-int train_on_ranks(Run& run, const BuildInfo& build) {
-  Context& c = run.context();
-  Group& world = c.world();
-  const bool first = run.first();
-
-  const Assembly parts = assemble_training(run);
-  BatchSizes sizes;
-  world.together([&] { sizes = batch_sizes(run.job(), c.mesh().dp()); });
-  run.decide_global_batch_size(sizes.global);
-  const JobConfig& job = run.job();
-  const std::string workdir = *job.workdir;
-  const auto hosts = running_hosts(c);
-  const JobConfig here = placed(job, hosts, world.size());
+// The plan of the job on these ranks, on the first one; none for a pipeline that only runs. Opens the
+// workdir. Collective.
+std::optional<PlanReport> plan_and_open(Run& run, const Assembly& parts) {
+  Group& world = run.context().world();
+  const auto hosts = running_hosts(run.context());
+  const JobConfig here = placed(run.job(), hosts, world.size());
   std::optional<PlanReport> plan;
   world.on_first([&] { plan = checked_plan(here, parts, hosts); });
   run.open_workdir();
@@ -151,28 +145,11 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
         if (const auto& said = plan->sharding.warnings; std::find(said.begin(), said.end(), w) == said.end())
           warn("{}", w);
   });
+  return plan;
+}
 
-  const Tokenizer* const tokenizer = parts.tokenizer.get();
-  const Model* const model = parts.model.get();
-  const ModelSource& source = parts.source;
-  std::unique_ptr<Pipeline> pipeline;
-  auto leases = verify_source(job, world);
-  world.together([&] { pipeline = make_training_pipeline(job, parts, sizes.per_device); });
-  for (auto& lease : verify_named(parts.named, world)) leases.push_back(std::move(lease));
-  if (first && !sizes.assumed.empty()) info("[train] {}", sizes.assumed);
-  if (first && model && job.origins.given("eval.generation.max_new_tokens"))
-    if (const auto text =
-            long_answer_warning(*model, "eval.generation.max_new_tokens", job.eval.generation.max_new_tokens);
-        !text.empty())
-      warn("[eval] {}", text);
-  const std::string cache = *cache_folder(job);
-  pipeline->train_data = make_training_data(job, *pipeline, source.folder, cache);
-  pipeline->eval_sets = make_eval_sets(job, *pipeline, source.folder, cache);
-  ParamTree params =
-      make_job_params(job, source, model, pipeline->all_params(), training_storage(job), &parts.named);
-  std::map<std::string, FrozenModel> frozen;
-  world.together([&] { frozen = frozen_models(parts.named, params, job.train.seed); });
-  leases.clear();
+// "[train] 124439808 parameters on dp 2 x mp 1, 4 threads per rank". UsageError: LoRA without adapters.
+void report_parameters(const Run& run, const ModelSource& source, const ParamTree& params) {
   i64 n = 0, trained = 0;
   bool adapters = false;
   for (const ParamSpec& s : params.specs()) {
@@ -181,11 +158,84 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
     adapters = adapters || !s.adapter.weight.empty();
   }
   if (source.lora && !adapters)
-    throw UsageError("[lora] pipeline {} has no layers for adapters. Remove train.lora", job.pipeline);
-  if (first)
+    throw UsageError("[lora] pipeline {} has no layers for adapters. Remove train.lora", run.job().pipeline);
+  const Mesh& mesh = run.context().mesh();
+  if (run.first())
     info("[train] {} parameters{} on dp {} x mp {}, {} per rank", n,
-         trained < n ? fmt::format(" ({} trained)", trained) : "", c.mesh().dp(), c.mesh().mp(),
+         trained < n ? fmt::format(" ({} trained)", trained) : "", mesh.dp(), mesh.mp(),
          counted(kernels::threads(), "thread"));
+}
+
+void warn_of_long_answers(const JobConfig& job, const Model* model) {
+  if (!model || !job.origins.given("eval.generation.max_new_tokens")) return;
+  if (const auto text =
+          long_answer_warning(*model, "eval.generation.max_new_tokens", job.eval.generation.max_new_tokens);
+      !text.empty())
+    warn("[eval] {}", text);
+}
+
+// Files of the model that checkpoints repeat. Collective.
+void keep_model_files(TrainJob& t, const Run& run, const Assembly& parts) {
+  const std::string& folder = parts.source.folder;
+  const std::string generation = join_path(folder, "generation_config.json");
+  if (!folder.empty() && exists(generation)) t.generation_config = read_file(generation, 1 << 24);
+  run.context().world().on_first([&] {  // the first rank writes it
+    if (!run.job().data.chat_template || !parts.tokenizer) return;
+    if (const auto chat = job_chat_template(run.job(), *parts.tokenizer, folder))
+      t.chat_template = chat->source();
+  });
+}
+
+// Records the end of the run and logs it. First rank only.
+void report_end(const std::string& workdir, const TrainResult& r) {
+  using Kind = ckpt::RunEvent::Kind;
+  ckpt::append_run_event(workdir, {.kind = r.interrupted ? Kind::stopped : Kind::finished,
+                                   .step = r.steps,
+                                   .reason = r.interrupted     ? signal_text(end_requested())
+                                             : r.stopped_early ? "early stopping"
+                                                               : ""});
+  if (r.interrupted) {
+    info("[train] stopped by {} after step {}{}; {}; the same command resumes there",
+         signal_text(end_requested()), r.steps, r.evaluation_pending ? ", before its evaluation" : "",
+         r.saved ? "saved " + join_path(workdir, workdir::checkpoint(ckpt::step_name(r.steps)))
+                 : "nothing had to be saved");
+    return;
+  }
+  std::string text;
+  if (std::isfinite(r.last_loss)) text = ", last loss " + human_number(r.last_loss);
+  if (!r.evaluation.empty()) text += "; evaluation: " + metrics_text(r.evaluation, ", ");
+  info("[train] done: {}{}{}; checkpoint in {}", counted(r.steps, "step"),
+       r.stopped_early ? ", stopped early" : "", text, join_path(workdir, workdir::checkpoint("last")));
+}
+
+int train_on_ranks(Run& run, const BuildInfo& build) {
+  Context& c = run.context();
+  Group& world = c.world();
+  const Assembly parts = assemble_training(run);
+  BatchSizes sizes;
+  world.together([&] { sizes = batch_sizes(run.job(), c.mesh().dp()); });
+  run.decide_global_batch_size(sizes.global);
+  const JobConfig& job = run.job();
+  const std::string workdir = *job.workdir;
+  const std::optional<PlanReport> plan = plan_and_open(run, parts);
+
+  const Model* const model = parts.model.get();
+  const ModelSource& source = parts.source;
+  std::unique_ptr<Pipeline> pipeline;
+  auto leases = verify_source(job, world);
+  world.together([&] { pipeline = make_training_pipeline(job, parts, sizes.per_device); });
+  for (auto& lease : verify_named(parts.named, world)) leases.push_back(std::move(lease));
+  if (run.first() && !sizes.assumed.empty()) info("[train] {}", sizes.assumed);
+  if (run.first()) warn_of_long_answers(job, model);
+  const std::string cache = *cache_folder(job);
+  pipeline->train_data = make_training_data(job, *pipeline, source.folder, cache);
+  pipeline->eval_sets = make_eval_sets(job, *pipeline, source.folder, cache);
+  ParamTree params =
+      make_job_params(job, source, model, pipeline->all_params(), training_storage(job), &parts.named);
+  std::map<std::string, FrozenModel> frozen;
+  world.together([&] { frozen = frozen_models(parts.named, params, job.train.seed); });
+  leases.clear();
+  report_parameters(run, source, params);
 
   TrainJob t{.pipeline = pipeline.get(),
              .params = &params,
@@ -216,33 +266,9 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
              .check_replicas_every = job.fault.check_replicas_every_n_steps,
              .threads_per_rank = kernels::threads(),
              .isa = kernels::name_of(kernels::isa())};
-  if (!source.folder.empty() && exists(join_path(source.folder, "generation_config.json")))
-    t.generation_config = read_file(join_path(source.folder, "generation_config.json"), 1 << 24);
-  world.on_first([&] {  // the first rank writes it
-    if (!job.data.chat_template || !tokenizer) return;
-    if (const auto chat = job_chat_template(job, *tokenizer, source.folder)) t.chat_template = chat->source();
-  });
+  keep_model_files(t, run, parts);
   const TrainResult r = train(t);
-  if (first) {
-    using Kind = ckpt::RunEvent::Kind;
-    ckpt::append_run_event(workdir, {.kind = r.interrupted ? Kind::stopped : Kind::finished,
-                                     .step = r.steps,
-                                     .reason = r.interrupted     ? signal_text(end_requested())
-                                               : r.stopped_early ? "early stopping"
-                                                                 : ""});
-    if (r.interrupted) {
-      info("[train] stopped by {} after step {}{}; {}; the same command resumes there",
-           signal_text(end_requested()), r.steps, r.evaluation_pending ? ", before its evaluation" : "",
-           r.saved ? "saved " + join_path(workdir, workdir::checkpoint(ckpt::step_name(r.steps)))
-                   : "nothing had to be saved");
-    } else {
-      std::string text;
-      if (std::isfinite(r.last_loss)) text = ", last loss " + human_number(r.last_loss);
-      if (!r.evaluation.empty()) text += "; evaluation: " + metrics_text(r.evaluation, ", ");
-      info("[train] done: {}{}{}; checkpoint in {}", counted(r.steps, "step"),
-           r.stopped_early ? ", stopped early" : "", text, join_path(workdir, workdir::checkpoint("last")));
-    }
-  }
+  if (run.first()) report_end(workdir, r);
   return static_cast<int>(r.interrupted ? ExitCode::interrupted : ExitCode::ok);
 }
 
