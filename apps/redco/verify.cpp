@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "assembly/job_model.h"
+#include "assembly/job_params.h"
 #include "base/error.h"
 #include "ckpt/hub.h"
 #include "comm/group.h"

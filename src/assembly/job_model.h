@@ -1,4 +1,4 @@
-// From a JobConfig to the objects that run: tokenizer, model, sharded parameters, data, pipeline.
+// From a JobConfig to its tokenizer and model, without weights.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,6 @@
 #include "train/checkpoint.h"
 
 namespace redco {
-
-struct NamedParts;
 
 // Where the model comes from: a folder with weights, or a config without weights.
 struct ModelSource {
@@ -51,22 +49,12 @@ std::unique_ptr<Model> make_job_model(const JobConfig& job, const ModelSource& s
 // The problems of the keys in `model:` that don't depend on other sections (MoreProblems in
 // job/job_config.h). Empty if the pipeline takes no model or is a user's.
 std::vector<std::string> model_key_problems(const JobConfig& job);
+// The parameters of the task's head: those without the family's name as prefix (if other parameters have it),
+// and BERT's pooler, which masked language models lack.
+bool is_task_head(const Model& model, const std::string& name);
 // The text of adapter_config.json for checkpoints; "" if the whole model is trained.
 std::string job_adapter_config(const ModelSource& source, const Model& model);
 // model.tokenizer, else the one in the adapter's folder, else in the model's; null if there is none.
 std::unique_ptr<Tokenizer> job_tokenizer(const JobConfig& job);
-// Of the job's model and of its named ones.
-std::vector<CustomRule> custom_rules(const JobConfig& job);
-
-// Parameters on the current context: loaded from the source's folder and adapter, or random from train.seed.
-// `params`: those of Pipeline::all_params() or of a model. The pipeline's own (kExtra) are read from
-// models/extra of the folder; those that it lacks get their initial values, with a line in the log. `named`:
-// the models whose parameters are among them; null: none. Collective.
-ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const Model* model,
-                          const ModelParams& params, const ParamStorage& storage = {},
-                          const std::vector<NamedParts>* named = nullptr);
-// How the job keeps parameters in memory: for training, or for use without training.
-ParamStorage training_storage(const JobConfig& job);
-ParamStorage inference_storage(const JobConfig& job);
 
 }  // namespace redco

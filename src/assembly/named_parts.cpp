@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 
+#include "assembly/job_params.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "assembly/job_params.h"
 #include "assembly/job_pipeline.h"
 #include "assembly/lm_data.h"
 #include "assembly/trained_job.h"

@@ -6,6 +6,7 @@
 
 #include "assembly/data_cache.h"
 #include "assembly/job_model.h"
+#include "assembly/job_params.h"
 #include "assembly/job_pipeline.h"
 #include "base/error.h"
 #include "base/file.h"

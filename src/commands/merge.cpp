@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "assembly/job_model.h"
+#include "assembly/job_params.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"

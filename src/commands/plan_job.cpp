@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "assembly/job_model.h"
+#include "assembly/job_params.h"
 #include "assembly/job_pipeline.h"
 #include "base/error.h"
 #include "base/words.h"

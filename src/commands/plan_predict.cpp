@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "assembly/job_params.h"
 #include "base/error.h"
 #include "base/words.h"
 #include "commands/predict_requests.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "assembly/job_model.h"
+#include "assembly/job_params.h"
 #include "assembly/job_pipeline.h"
 #include "base/error.h"
 #include "base/words.h"

@@ -8,6 +8,7 @@
 #include "assembly/assembly.h"
 #include "assembly/data_cache.h"
 #include "assembly/job_model.h"
+#include "assembly/job_params.h"
 #include "assembly/job_pipeline.h"
 #include "assembly/lm_data.h"
 #include "assembly/named_parts.h"

@@ -4,6 +4,7 @@
 
 #include "assembly/assembly.h"
 #include "assembly/job_model.h"
+#include "assembly/job_params.h"
 #include "assembly/job_pipeline.h"
 #include "assembly/predict_model.h"
 #include "base/error.h"

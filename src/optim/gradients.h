@@ -1,5 +1,5 @@
-// Gradients between backward and update: accumulated over micro-batches, reduced over the ranks in flat
-// buckets, and their norm.
+// Gradients between backward and update: accumulated over micro-batches, and reduced over the ranks in flat
+// buckets.
 #pragma once
 
 #include <utility>
@@ -95,10 +95,5 @@ class GradientBuckets final : public GradientSink {
 // not watched are zero.
 std::vector<Tensor> reduced_gradients(const Tensor& loss, const ParamTree& watched, const ParamTree& params,
                                       StateSharding sharding = StateSharding::none);
-
-// The Euclidean norm of all gradients together; each element counts once. Its bits do not depend on how the
-// gradients are sharded (kernels/square_sum.h). NaN if an element is not finite. A few numbers are reduced
-// over the model axes, and over the data axes if gradients are sharded there. Undefined tensors are skipped.
-double gradient_norm(const std::vector<Tensor>& grads);
 
 }  // namespace redco

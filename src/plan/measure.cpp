@@ -2,20 +2,18 @@
 // rows of C elements.
 #include "plan/measure.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <ctime>
-#include <fstream>
 #include <set>
 
-#include "base/process.h"
 #include "base/timing.h"
 #include "kernels/square_sum.h"
 #include "kernels/threads.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
+#include "plan/cache_distances.h"
+#include "plan/measure_collectives.h"
 #include "plan/probes.h"
 
 namespace redco {
@@ -24,42 +22,6 @@ namespace {
 
 using kernels::Binary;
 using kernels::Unary;
-
-// Bytes since an operand was touched: in the cache of a core, in the rank's share of the last cache, mostly
-// in memory, and in memory for sure. A speed changes where the share ends, and slowly after that: a cache
-// that is read in order keeps some of what is twice as large.
-struct Distances {
-  double near = 1 << 20, middle = 0, far = 0, farthest = 0;
-  std::vector<double> all() const { return {near, middle, far, farthest}; }
-  std::vector<double> ends() const { return {near, far}; }
-};
-
-// The kernel's view of one cache: of an AMD CPU, sysconf() tells the sum of its last caches.
-i64 last_cache_bytes() {
-  i64 most = 0;
-  for (int i = 0;; ++i) {
-    const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", i);
-    i64 kib = 0;
-    if (!(std::ifstream(folder + "size") >> kib)) break;  // "32768K"
-    most = std::max(most, kib << 10);
-  }
-  if (most > 0) return most;
-  for (const int name : {_SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL4_CACHE_SIZE})
-    most = std::max<i64>(most, sysconf(name));
-  return most;
-}
-
-Distances distances_for(const MeasureOptions& o, int ranks) {
-  const i64 cache = std::max<i64>(last_cache_bytes(), i64{8} << 20);
-  Distances d;
-  d.middle = 0.5 * static_cast<double>(cache) / ranks;
-  d.farthest = 9 * d.middle;
-  if (o.most_bytes > 0) d.farthest = std::min(d.farthest, static_cast<double>(o.most_bytes));
-  d.far = std::min(3.5 * d.middle, d.farthest / 2);
-  d.middle = std::min(d.middle, d.far / 2);
-  d.near = std::min(d.near, d.middle / 2);
-  return d;
-}
 
 struct Measurement {
   Context& c;
@@ -71,7 +33,7 @@ struct Measurement {
   Measurement(Context& context, const MeasureOptions& options, int ranks)
       : c(context),
         o(options),
-        d(distances_for(options, ranks)),
+        d(distances_for(options.most_bytes, ranks)),
         p(context, options,
           std::max(static_cast<i64>(d.farthest), options.most_bytes > 0 ? 0 : i64{64} << 20)),
         table(context.queue().kernels()) {}
@@ -416,50 +378,6 @@ double seconds_of_op(Probes& p) {
   }) / 16;
 }
 
-// Ends early for a group whose transfers take long: those of more bytes take longer in proportion.
-std::map<std::string, SpeedTable> measure_collectives(Group& group, Probes& p) {
-  constexpr double kLong = 0.3;  // s
-  std::map<std::string, SpeedTable> out;
-  if (group.size() == 1) return out;
-  const int n = group.size();
-  for (const Collective kind : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather}) {
-    SpeedTable t;
-    t.axes.emplace_back();
-    double last = 0;
-    for (const i64 bytes :
-         {i64{8}, i64{1} << 10, i64{16} << 10, i64{128} << 10, i64{1} << 20, i64{8} << 20, i64{32} << 20}) {
-      if (last > kLong) break;
-      const i64 elements = std::max<i64>(n, bytes / 4), share = elements / n;
-      std::vector<float> x(static_cast<std::size_t>(share * n)), y(x);
-      const std::vector<i64> counts(static_cast<std::size_t>(n), share);
-      float* const mine = y.data() + share * group.rank();
-      const double s = p.seconds_of(
-          [&] {
-            if (kind == Collective::all_reduce) group.all_reduce(x.data(), share * n);
-            if (kind == Collective::reduce_scatter) group.reduce_scatter(x.data(), mine, counts);
-            if (kind == Collective::all_gather) group.all_gather(mine, y.data(), counts);
-          },
-          group);
-      t.axes[0].push_back(static_cast<double>(bytes));
-      t.values.push_back(s / static_cast<double>(bytes));
-      last = s;
-    }
-    out[name_of(kind)] = std::move(t);
-  }
-  return out;
-}
-
-// The first messages of a connection are slow: TCP widens its windows step by step.
-void warm_up(Group& across) {
-  std::vector<float> data(static_cast<std::size_t>(1) << 20);
-  const double begin = seconds();
-  bool more = true;
-  while (more) {
-    across.all_reduce(data.data(), static_cast<i64>(data.size()));
-    more = across.agree(i64{seconds() - begin < 0.5}) != 0;
-  }
-}
-
 // All-reduces between hosts while products run. REQUIRES: s.network.
 void Measurement::transfers_behind_products(Group& across, MachineSpeeds& s) {
   constexpr i64 M = 256, N = 1024, K = 1024;
@@ -530,31 +448,16 @@ MachineSpeeds measure_speeds(Context& context, const SpeedKey& key, const Measur
   s.kernels = m.p.tables();
   s.kernels[kAnyKernel] = s.kernels.at("affine f32");
 
-  // Ranks of one host have the same name.
   Group& world = context.world();
   if (world.size() > 1) {
-    const std::vector<std::string> names = world.gather(host_name());
-    std::vector<std::string> hosts;
-    std::map<std::string, int> ranks_of;
-    int index = 0, place = 0;  // of this rank's host, and on it
-    for (int r = 0; r < world.size(); ++r) {
-      auto at = std::find(hosts.begin(), hosts.end(), names[static_cast<std::size_t>(r)]);
-      if (at == hosts.end()) at = hosts.insert(hosts.end(), names[static_cast<std::size_t>(r)]);
-      const int before = ranks_of[*at]++;
-      if (r == world.rank()) {
-        index = static_cast<int>(at - hosts.begin());
-        place = before;
-      }
-    }
-    if (hosts.size() == 1) {
+    const RankPlace at = place_of_rank(world);
+    if (at.hosts == 1) {
       s.collectives = measure_collectives(world, m.p);
     } else {
-      const auto on_host = world.split(index);
-      const auto across = world.split(place);
-      int least = world.size();
-      for (const auto& [host, n] : ranks_of) least = std::min(least, n);
-      if (least > 1) s.collectives = measure_collectives(*on_host, m.p);
-      if (place == 0) {
+      const auto on_host = world.split(at.host);
+      const auto across = world.split(at.place);
+      if (at.least_ranks > 1) s.collectives = measure_collectives(*on_host, m.p);
+      if (at.place == 0) {
         warm_up(*across);
         s.network = measure_collectives(*across, m.p);
         s.network_hosts = across->size();

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/signals.h"
+#include "train/mean_terms.h"
 #include "train/prefetch.h"
 #include "train/step.h"
 #include "train/step_embeddings.h"

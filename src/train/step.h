@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "ops/gather_ahead.h"
-#include "optim/make_optimizer.h"
-#include "optim/master_weights.h"
 #include "pipeline/pipeline.h"
-#include "shard/parallel_settings.h"
-#include "train/train_settings.h"
+#include "train/micro_batches.h"
+#include "train/step_options.h"
+#include "train/update_groups.h"
 
 namespace redco {
 
@@ -27,28 +26,6 @@ struct StepOutcome {
   std::string repeated_key;               // first update: where two draws have one key; "": nowhere
 };
 
-struct StepOptions {
-  std::optional<double> clip_grad_norm;
-  bool recompute_blocks = false;
-  bool sequence_parallel = false;  // nn/layers.h
-  OptimizerSettings optimizer;
-  StateSharding sharding = StateSharding::none;
-  DType weights = DType::f32;  // of matrices; trained ones have fp32 masters
-  // If set, each finite step calls it before the update, with the reduced gradient of each parameter
-  // (undefined: it has none in this step).
-  std::function<void(const std::vector<Tensor>&)> on_gradients{};
-};
-StepOptions step_options(const TrainSettings& settings, const ParallelSettings& parallel = {},
-                         DType weights = DType::f32);
-
-// Micro-batches of a step: how `rows` examples are distributed to replicas. Rows of micro-batch m: [m * dp *
-// per_device, ...), split by the border function, so 3 remaining rows on dp 2 are 2 + 1.
-struct MicroBatch {
-  i64 first = 0;  // offset in the step's rows
-  i64 rows = 0;
-};
-std::vector<MicroBatch> micro_batches(i64 rows, i64 per_device, int dp);
-
 class TrainStep {
  public:
   // `params`, in fp32, are updated in place; pipeline and params outlive the step. With bf16 weights, rounded
@@ -63,48 +40,39 @@ class TrainStep {
                   double learning_rate, bool signal = false);
 
   // The optimizer's name; with those of groups that have their own: "adamw, critic: sgd".
-  std::string optimizer_name() const;
+  std::string optimizer_name() const { return groups_.optimizer_name(); }
   // The tensors of all optimizers, joined by name.
-  std::vector<Optimizer::State> state() const;
+  std::vector<Optimizer::State> state() const { return groups_.state(); }
   // The parameters in fp32: what checkpoints store. After it was loaded, loaded() rounds the weights.
-  ParamTree masters() const { return masters_.of(params_); }
-  void loaded() { masters_.round(params_); }
+  ParamTree masters() const { return groups_.masters(); }
+  void loaded() { groups_.loaded(); }
 
   // Sets moving averages to copies of their sources: once, at the start of a run that isn't resumed.
-  void start_averages();
+  void start_averages() { groups_.start_averages(); }
 
   // Number of updates, in total and per group (fewer if its period is above 1). Moving averages have none.
-  i64 updates() const { return updates_; }
-  std::map<std::string, i64> group_updates() const;
+  i64 updates() const { return groups_.updates(); }
+  std::map<std::string, i64> group_updates() const { return groups_.group_updates(); }
   // Sets them from a checkpoint. ContentsError: the groups differ from the pipeline's.
-  void set_updates(i64 updates, const std::map<std::string, i64>& of_groups);
+  void set_updates(i64 updates, const std::map<std::string, i64>& of_groups) {
+    groups_.set_updates(updates, of_groups);
+  }
 
  private:
-  struct Group {
-    ParamGroup spec;
-    std::vector<size_t> members;
-    std::vector<bool> selected;
-    Optimizer* optimizer = nullptr;
-    i64 updates = 0;
-    bool due(i64 step) const { return !members.empty() && step % spec.period == 0; }
-  };
-  static std::vector<Tensor> of_members(const Group& group, const ParamTree& params);
-  void make_groups();
-  void make_optimizers();
-  void follow(const Group& g, double tau);
-  std::vector<double> group_norms(const std::vector<Tensor>& grads) const;
+  struct Pass;
+  void run_micro_batch(Pass& pass, size_t m);
+  LossTerms forward(Pass& pass, size_t m, const ParamTree& params);
+  void count(Pass& pass, const LossTerms& terms, bool last) const;
+  void backward(Pass& pass, bool last, const ParamTree& params, const LossTerms& terms);
+  void repeat_embeddings(Pass& pass);
+  void check_first(const Pass& pass, const std::vector<Tensor>& grads, StepOutcome& out) const;
+  void vote(const Pass& pass, bool signal, StepOutcome& out) const;
+  bool is_first() const { return groups_.updates() == 0; }
   Pipeline& pipeline_;
   ParamTree& params_;
   StepOptions options_;
-  MasterWeights masters_;
+  UpdateGroups groups_;
   GatherAhead gather_ahead_;
-  std::vector<Group> groups_;
-  std::vector<std::unique_ptr<Optimizer>> optimizers_;  // that of the job, then those of groups
-  i64 updates_ = 0;
 };
-
-// Means of the terms over micro-batches, reduced once. Without gradients, except those inside loss().
-std::map<std::string, double> mean_terms(Pipeline& pipeline, const ParamTree& params,
-                                         const std::function<bool(Batch*)>& next);
 
 }  // namespace redco

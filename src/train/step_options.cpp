@@ -1,10 +1,11 @@
+#include "train/step_options.h"
+
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/words.h"
-#include "train/step.h"
 
 namespace redco {
 

@@ -18,18 +18,17 @@
 #include "ckpt/verify_checkpoint.h"
 #include "data/index/epoch_order.h"
 #include "kernels/peak.h"
-#include "metrics/metric_text.h"
 #include "tensor/profile.h"
 #include "train/checkpoint_files.h"
 #include "train/checkpoint_saver.h"
 #include "train/early_stopping.h"
-#include "train/evaluate.h"
 #include "train/event_log.h"
 #include "train/interval.h"
 #include "train/learning_rate.h"
 #include "train/prefetch.h"
 #include "train/replica_check.h"
 #include "train/resume.h"
+#include "train/run_evaluations.h"
 #include "train/start_report.h"
 #include "train/step_order.h"
 #include "train/step_profile.h"
@@ -48,7 +47,8 @@ class Training {
         watch_(job.checkpoint.save_best_by, job.train.early_stopping),
         step_(*job.pipeline, *job.params, step_options(job.train, job.parallel, job.weights)),
         saver_(folder_, job.checkpoint.keep_last, copy_of_saves()),
-        prefetcher_(job.pipeline->settings->data.n_workers) {}
+        prefetcher_(job.pipeline->settings->data.n_workers),
+        evaluations_(job) {}
 
   TrainResult run() {
     begin();
@@ -59,7 +59,8 @@ class Training {
     }
     defer_end();
     if (watch_.exhausted(state_)) stop_early();
-    if (job_.eval.at_start && !eval_sets_.empty() && state_.step == 0 && !evaluate_at_start()) return result_;
+    if (job_.eval.at_start && !evaluations_.empty() && state_.step == 0 && !evaluate_at_start())
+      return result_;
     const activity::Phase phase("train");
     const double bf16_peak = c_.compute_dtype == ComputeDType::bf16 ? kernels::measure_bf16_ceiling(3) : 0;
     Interval interval(bf16_peak > 0 ? bf16_peak : kernels::measure_gemm_ceiling(512, 768, 768, 3),
@@ -180,14 +181,14 @@ class Training {
     if (result_.interrupted) return;
     data_ = examples_of(epoch_, epoch_begin);
     c_.random.step = 0;  // the same for a new and a resumed run
-    eval_sets_ = job_.pipeline->checked_evaluation();
-    if (eval_sets_.empty() && watch_.watches_any())
+    evaluations_.open();
+    if (evaluations_.empty() && watch_.watches_any())
       throw UsageError(
           "[eval] checkpoint.save_best_by and train.early_stopping need an evaluation. Set data.eval");
     if (saved) check_same_data(checkpoint, *saved, state_);
     prepare(start, StepPlan(data_->size(), job_.global_batch_size));
-    if (job_.eval.sanity_check && !eval_sets_.empty() && state_.step == 0)
-      watch_.check(evaluation(true).metrics);
+    if (job_.eval.sanity_check && !evaluations_.empty() && state_.step == 0)
+      watch_.check(evaluations_.run(true).metrics);
   }
 
   // Prepares steps and logs: once, before the first step.
@@ -223,7 +224,7 @@ class Training {
                           .workdir = job_.workdir};
     for (const std::string& line : start_lines(s)) info("[train] {}", line);
     for (const std::string& warning : start_warnings(s)) warn("[train] {}", warning);
-    if (!eval_sets_.empty() && !evaluates_something())
+    if (!evaluations_.empty() && !evaluations_.have_results())
       warn(
           "[eval] evaluations have no result: the pipeline evaluates no loss, and its answers have no metrics. "
           "Set eval.n_outputs to keep answers");
@@ -235,9 +236,9 @@ class Training {
     defer_end();
     prepare(start, plan);
     epoch_ = plan.place(state_.step - 1).epoch;
-    eval_sets_ = job_.pipeline->checked_evaluation();
+    evaluations_.open();
     std::vector<std::string> best;
-    if (!eval_sets_.empty() && !evaluate_now(&best)) {
+    if (!evaluations_.empty() && !evaluate_now(&best)) {
       result_.interrupted = true;
     } else {
       state_.pending_evaluation = false;
@@ -281,7 +282,7 @@ class Training {
   }
   bool periodic_evaluation() const { return due(job_.eval.every_n_steps, job_.eval.every_n_epochs); }
   bool evaluation_due() const {
-    return !eval_sets_.empty() && (periodic_evaluation() || state_.step == total_);
+    return !evaluations_.empty() && (periodic_evaluation() || state_.step == total_);
   }
 
   CheckpointContents contents() {
@@ -384,26 +385,12 @@ class Training {
     return in_pipeline(*job_.pipeline, "notes()", [&] { return job_.pipeline->notes(); });
   }
 
-  bool evaluates_something() const {
-    const Pipeline& p = *job_.pipeline;
-    return n_outputs() > 0 || in_pipeline(p, "evaluates_loss()", [&] { return p.evaluates_loss(); }) ||
-           in_pipeline(p, "measures_outputs()", [&] { return p.measures_outputs(); });
-  }
-  i64 n_outputs() const { return job_.eval.n_outputs.value_or(0); }
-
-  Evaluation evaluation(bool little) {
-    const activity::Phase phase("evaluate");
-    return evaluate_sets(*job_.pipeline, *job_.params, eval_sets_,
-                         job_.eval.per_device_batch_size.value_or(job_.per_device_batch_size), n_outputs(),
-                         little);
-  }
-
   // The metrics of the initial parameters. They are reported only: neither the best checkpoint nor early
   // stopping counts them. false: a signal stopped it; nothing has to be saved.
   bool evaluate_at_start() {
     const double begin = seconds();
     try {
-      report_evaluation(evaluation(false), begin);
+      report(evaluations_.run(), begin);
     } catch (const Error& error) {
       if (error.code() != ExitCode::interrupted) throw;
       result_.interrupted = true;
@@ -418,43 +405,21 @@ class Training {
     const double begin = seconds();
     Evaluation e;
     try {
-      e = evaluation(false);
+      e = evaluations_.run();
     } catch (const Error& error) {
       if (error.code() != ExitCode::interrupted) throw;
       state_.pending_evaluation = true;
       return false;
     }
     result_.evaluation = e.metrics;
-    report_evaluation(e, begin);
+    report(e, begin);
     *best = watch_.see(e.metrics, periodic_evaluation(), state_);
     return true;
   }
 
   // `begin`: seconds() when the evaluation began.
-  void report_evaluation(const Evaluation& e, double begin) {
-    c_.world().on_first([&] {
-      Values v = {{"epoch", epochs()}};
-      for (const auto& [name, value] : e.metrics) v.emplace_back("eval_" + name, value);
-      v.emplace_back("eval_s", seconds() - begin);
-      log_->write(state_.step, v);
-      if (!e.metrics.empty())
-        info("step {} evaluation:  {}  ({})", state_.step, metrics_text(e.metrics, "  "),
-             human_duration(seconds() - begin));
-      for (const EvalOutputs& outputs : e.outputs) keep(outputs);
-    });
-  }
-
-  // First rank only.
-  void keep(const EvalOutputs& outputs) {
-    constexpr std::size_t kShown = 4;
-    tolerate(fmt::format("[eval] {}: outputs were not saved", job_.workdir),
-             [&] { save_outputs(job_.workdir, state_.step, outputs, n_outputs()); });
-    const auto table = outputs_table(outputs, std::min<std::size_t>(kShown, n_outputs()));
-    if (table.empty()) return;
-    log_->text(state_.step, outputs.set.empty() ? workdir::kEvalOutputs : workdir::eval_output(outputs.set),
-               table);
-    for (std::size_t i = 0; i + 1 < table.size(); ++i)
-      debug("step {} output {}", state_.step, outputs.lines[i]);
+  void report(const Evaluation& e, double begin) {
+    c_.world().on_first([&] { evaluations_.report(e, state_.step, epochs(), seconds() - begin, *log_); });
   }
 
   void stop_early() {
@@ -502,6 +467,7 @@ class Training {
   TrainStep step_;
   CheckpointSaver saver_;
   Prefetcher prefetcher_;
+  RunEvaluations evaluations_;
   std::optional<StepPlan> plan_;
   std::optional<StepProfile> profile_;
   i64 total_ = 0, epoch_ = 0;
@@ -511,7 +477,6 @@ class Training {
   TrainState state_;
   TrainResult result_;
   std::shared_ptr<const Dataset> data_;
-  std::vector<EvalSet> eval_sets_;
   std::unique_ptr<MetricsLog> log_;  // set on the first rank
 };
 

@@ -11,6 +11,7 @@
 #include "models/model.h"
 #include "ops/create.h"
 #include "optim/adamw.h"
+#include "optim/clip.h"
 #include "optim/gradients.h"
 #include "pipeline/bad_ids.h"
 #include "train/folder_model.h"

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "assembly/job_params.h"
 #include "support/error_text.h"
 #include "support/jobs.h"
 #include "support/ranks.h"

@@ -16,6 +16,7 @@
 #include "pipelines/pipelines.h"
 #include "support/error_text.h"
 #include "support/ranks.h"
+#include "train/mean_terms.h"
 #include "train/step.h"
 #include "verify/verify.h"
 

@@ -6,6 +6,7 @@
 
 #include "models/spec_builder.h"
 #include "optim/adamw.h"
+#include "optim/clip.h"
 #include "optim/gradients.h"
 #include "optim/sgd.h"
 #include "support/ranks.h"
