@@ -85,6 +85,59 @@ FIXTURES = {
     # Five experts, two per token. Some meshes cannot divide the experts evenly.
     "mixtral": ("mixtral", dict(LLAMA, num_key_value_heads=1, num_local_experts=5, num_experts_per_tok=2,
                                 intermediate_size=16, sliding_window=6, **rope())),
+    # Rotary bases that depend on the length, and factors per frequency; the inputs are longer than the limits.
+    "llama-rope-dynamic": ("llama", dict(LLAMA, max_position_embeddings=8, **rope("dynamic", factor=3.0))),
+    "phi3-longrope": ("phi3", dict(LLAMA, head_dim=8, max_position_embeddings=32, original_max_position_embeddings=8,
+                                   num_key_value_heads=1, pad_token_id=0,
+                                   **rope("longrope", short_factor=[1.0, 1.1, 1.3, 1.7],
+                                          long_factor=[1.0, 2.1, 3.3, 4.7]))),
+    "phi": ("phi", dict(LLAMA, qk_layernorm=True, partial_rotary_factor=0.5, pad_token_id=7)),
+    # A norm after the other, and no biases of the attention.
+    "gpt_neox-sequential": ("gpt_neox", dict(vocab_size=VOCAB, hidden_size=24, intermediate_size=38,
+                                             num_hidden_layers=2, num_attention_heads=3, attention_bias=False,
+                                             max_position_embeddings=32, use_parallel_residual=False,
+                                             hidden_act="relu", rotary_pct=0.5)),
+    # One key/value head for all queries, one norm; and head by head with ALiBi and biases in sequential blocks.
+    "falcon-mqa": ("falcon", dict(vocab_size=VOCAB, hidden_size=24, num_hidden_layers=2, num_attention_heads=3)),
+    "falcon-alibi": ("falcon", dict(vocab_size=VOCAB, hidden_size=24, num_hidden_layers=2, num_attention_heads=3,
+                                    alibi=True, multi_query=False, parallel_attn=False, bias=True,
+                                    tie_word_embeddings=False)),
+    "bloom-variants": ("bloom", dict(vocab_size=VOCAB, hidden_size=24, n_layer=2, n_head=4,
+                                     apply_residual_connection_post_layernorm=True)),
+    "mpt": ("mpt", dict(vocab_size=VOCAB, d_model=24, n_heads=3, n_layers=2, max_seq_len=32,
+                        attn_config=dict(clip_qkv=1.5, softmax_scale=0.3))),
+    "gpt_bigcode": ("gpt_bigcode", dict(GPT2, n_inner=34)),
+    "gpt_bigcode-heads": ("gpt_bigcode", dict(GPT2, multi_query=False, scale_attn_weights=False,
+                                              tie_word_embeddings=False)),
+    # A norm for each head, stored head by head.
+    "stablelm": ("stablelm", dict(LLAMA, num_attention_heads=6, num_key_value_heads=2, hidden_size=48,
+                                  qk_layernorm=True, use_qkv_bias=True)),
+    "stablelm-parallel": ("stablelm", dict(LLAMA, use_parallel_residual=True, partial_rotary_factor=0.5)),
+    "olmo": ("olmo", dict(LLAMA, clip_qkv=0.9, num_key_value_heads=1)),
+    "olmo3": ("olmo3", dict(LLAMA, num_hidden_layers=3, num_key_value_heads=1, sliding_window=5,
+                            layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+                            rope_parameters={
+                                "full_attention": {"rope_type": "yarn", "factor": 4.0, "rope_theta": 5e5,
+                                                   "original_max_position_embeddings": 64},
+                                "sliding_attention": {"rope_type": "default", "rope_theta": 5e5}})),
+    "granite": ("granite", dict(LLAMA, embedding_multiplier=3.0, attention_multiplier=0.2, residual_multiplier=0.6,
+                                logits_scaling=4.0, mlp_bias=True, attention_bias=True, tie_word_embeddings=True)),
+    "cohere": ("cohere", dict(LLAMA, num_attention_heads=6, num_key_value_heads=2, hidden_size=48, use_qk_norm=True,
+                              attention_bias=True, logit_scale=0.25)),
+    "glm4": ("glm4", dict(LLAMA, head_dim=8, num_key_value_heads=1, pad_token_id=None, attention_bias=True)),
+    "smollm3": ("smollm3", dict(LLAMA, num_key_value_heads=1, no_rope_layers=[1, 0], use_sliding_window=True,
+                                sliding_window=5, pad_token_id=None, bos_token_id=0, eos_token_id=1)),
+    "nemotron": ("nemotron", dict(LLAMA, head_dim=8, num_key_value_heads=1, mlp_bias=True)),
+    "exaone4": ("exaone4", dict(LLAMA, num_hidden_layers=3, num_key_value_heads=1, head_dim=8, sliding_window=5,
+                                sliding_window_pattern=3)),
+    # Queries without a latent vector, one group of two, softmax scores, yarn with mscale_all_dim.
+    "deepseek_v2": ("deepseek_v2", dict(LLAMA, num_hidden_layers=2, first_k_dense_replace=1, kv_lora_rank=10,
+                                        q_lora_rank=None, qk_nope_head_dim=6, qk_rope_head_dim=4, v_head_dim=12,
+                                        n_routed_experts=6, n_shared_experts=2, num_experts_per_tok=2, n_group=3,
+                                        topk_group=2, topk_method="group_limited_greedy", routed_scaling_factor=1.5,
+                                        moe_intermediate_size=10,
+                                        **rope("yarn", factor=4.0, original_max_position_embeddings=64,
+                                               mscale=0.8, mscale_all_dim=0.6))),
     # Tied, scaled and gated together; stacks of different depth; buckets in the linear and the logarithmic range.
     "t5-variants": ("t5", dict(T5, feed_forward_proj="gated-silu", layer_norm_epsilon=1e-5)),
     # Stacks of different depth, heads and width; a padding token that isn't 1.
@@ -116,13 +169,15 @@ def randomize(model, generator, unit_offset=False):
             model.final_logits_bias.copy_(torch.randn(model.final_logits_bias.shape, generator=generator) * 0.3)
 
 
-def as_saved(name, t):
+def as_saved(name, t, mixtral):
     """Tensors under the names of the files: transformers 5 computes with stacked experts, but writes each expert."""
-    name = name.replace(".mlp.gate.", ".block_sparse_moe.gate.")
+    moe = ".block_sparse_moe" if mixtral else ".mlp"
+    name = name.replace(".mlp.gate.", f"{moe}.gate.")
     if ".mlp.experts." not in name:
         return {name: t}
-    prefix = name[:name.index(".mlp.experts.")] + ".block_sparse_moe.experts"
-    parts = {"w2": t} if name.endswith("down_proj") else dict(zip(("w1", "w3"), t.chunk(2, dim=1)))
+    prefix = name[:name.index(".mlp.experts.")] + moe + ".experts"
+    gate, up, down = ("w1", "w3", "w2") if mixtral else ("gate_proj", "up_proj", "down_proj")
+    parts = {down: t} if name.endswith("down_proj") else dict(zip((gate, up), t.chunk(2, dim=1)))
     return {f"{prefix}.{e}.{w}.weight": x.clone() for w, p in parts.items() for e, x in enumerate(p)}
 
 
@@ -135,10 +190,14 @@ def compute(model, inputs):
     results = {f"{s}.{i}": h for s in stacks for i, h in enumerate(out[f"{s}_states"])}
     results |= {"logits": out.logits, "loss": out.loss}
     for n, p in model.named_parameters():
-        results |= as_saved(f"grad.{n}", torch.zeros_like(p) if p.grad is None else p.grad)
+        n = n.replace("lm_head.", "embed_out.") if model.config.model_type == "gpt_neox" else n
+        results |= as_saved(f"grad.{n}", torch.zeros_like(p) if p.grad is None else p.grad,
+                            model.config.model_type == "mixtral")
     return {n: t.detach().clone().contiguous() for n, t in results.items()}
 
 
+# Families of transformers 4.41 whose keys are those of v4().
+OLDER = ("gpt2", "gptj", "opt", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "mixtral")
 GENERATED = ("qwen3", "gemma", "gemma2", "gemma3", "mixtral")  # with ids and three AdamW steps, in the format of `redco verify`
 GENERATION = {"greedy_ids": dict(num_beams=1), "beam4_ids": dict(num_beams=4, length_penalty=1.0)}
 MAX_NEW_TOKENS = 12
@@ -214,23 +273,26 @@ def make(name, family, settings):
     encoder = family in ("bert", "roberta")
     kind = (tf.AutoModelForSeq2SeqLM if two_stacks else tf.AutoModelForMaskedLM if encoder
             else tf.AutoModelForCausalLM)
-    model = kind.from_config(config, attn_implementation="eager", dtype=torch.float32).eval()
+    # Falcon's eager attention adds ALiBi twice.
+    attention = "sdpa" if getattr(config, "alibi", False) else "eager"
+    model = kind.from_config(config, attn_implementation=attention, dtype=torch.float32).eval()
     if name in GENERATED:
         model.generation_config = tf.GenerationConfig(bos_token_id=2, eos_token_id=1, pad_token_id=0)
-    randomize(model, generator, unit_offset=family.startswith("gemma"))
+    randomize(model, generator, unit_offset=family.startswith(("gemma", "nemotron")))
     folder = FOLDER / name
     model.save_pretrained(folder)
     if name not in GENERATED:
         (folder / "generation_config.json").unlink(missing_ok=True)
     saved = json.loads((folder / "config.json").read_text())
-    if not two_stacks and not encoder:
+    if family in OLDER:
         (folder / "config.v4.json").write_text(json.dumps(v4(saved), indent=2) + "\n")
 
     ids = torch.randint(0, VOCAB, (3, 20 if two_stacks else 12), generator=generator)
     ids[0, 3] = ids[1, 2] = config.pad_token_id if config.pad_token_id is not None else 5  # an ordinary token
     mask = torch.ones_like(ids)
     mask[1, 9:] = 0  # padded on the right
-    mask[2, 4] = 0   # and a gap
+    if family not in ("bloom", "falcon"):  # transformers counts ALiBi's distances without the gap
+        mask[2, 4] = 0  # and a gap
     labels = torch.where(mask == 1, ids, -100)
     if two_stacks:
         labels = torch.randint(0, VOCAB, (3, 9), generator=generator)
@@ -260,7 +322,7 @@ def make(name, family, settings):
     write("tolerances.json", {"float32_vs_float64": differences})
     fixture = {"name": name, "family": family,
                "task": "seq2seq-lm" if two_stacks else "masked-lm" if encoder else "causal-lm", "tokenizer": None,
-               "attention": "eager"}
+               "attention": attention}
     if name in GENERATED:
         fixture["optimizer"] = {"name": "AdamW", "lr": 0.001, "betas": [0.9, 0.999], "eps": 1e-08, "weight_decay": 0.01,
                                 "steps": 3, "clip": None}

@@ -31,14 +31,16 @@ std::vector<Place> places_of(const ParamSpec& s, const std::vector<redco::Range>
   const i64 rows = at[own].size();  // of one stored tensor
   std::vector<Place> out;
   for (i64 r = r0; r < r1;) {
-    const i64 k = own ? r / rows : 0, first = own ? r % rows : r,
-              last = own ? std::min(rows, r1 - k * rows) : r1;
+    const i64 k = own ? r / rows : 0, first = own ? r % rows : r;
+    i64 last = own ? std::min(rows, r1 - k * rows) : r1;
+    if (const i64 block = s.stored.block; block > 0)  // up to the end of the block
+      last = std::min(last, ((at[own].begin + first) / block + 1) * block - at[own].begin);
     Place p;
     p.tensor = s.stored.tensor(own ? at[0].begin + k : 0);
     p.elements = (last - first) * steps[own];
     for (int d = own; d < rank; ++d) {
-      const i64 begin = at[d].begin + (d == own ? s.stored.row : 0);
-      p.box.push_back(d == own ? Range{begin + first, begin + last} : Range{begin, at[d].end});
+      const i64 row = s.stored.row_of(at[own].begin + first);
+      p.box.push_back(d == own ? Range{row, row + last - first} : Range{at[d].begin, at[d].end});
       p.strides.push_back(steps[d]);
     }
     if (s.stored.transposed) {

@@ -61,12 +61,16 @@ struct Attention {
   double softcap = 0;      // > 0: scores are softcap * tanh(scale q k^T / softcap)
   bool causal = false;     // query i attends to keys <= i + Tk - Tq
   i64 window = 0;          // > 0: and to keys > i + Tk - Tq - window (sliding window)
+  i64 ahead = -1;          // >= 0: and to keys <= i + Tk - Tq + ahead (a window to both sides)
   bool segmented = false;  // the key mask gives segments: queries attend to keys of the same segment only
   // Dropout of the probabilities. The coordinates of an element are (batch, head, query, key); the offsets
   // are those of this rank's part.
   double dropout = 0;
   u64 dropout_key = 0;
   i64 batch_offset = 0, head_offset = 0;
+  // ALiBi (Press et al. 2022): slopes[h] * (j - i - Tk + Tq) is added to the score of query i and key j. One
+  // slope per head of the whole tensor; null: none.
+  std::shared_ptr<const std::vector<float>> slopes;
 };
 
 // Rotary position embedding (Su et al. 2021). Rotates the first 2 inv_freq of D dims by the angle position *

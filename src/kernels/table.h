@@ -140,14 +140,15 @@ struct Kernels {
   Kernel<View, View, View, View, View, View, View> rms_norm_backward{"rms_norm_backward", Takes::activations};
   i64 (*norm_backward_workspace)(i64 rows, i64 channels, int gradients) = nullptr;
   // Attention without a Tq x Tk matrix (Dao et al. 2022). q, k, v (of q's type or bf16), key mask (i32 [B,
-  // keys]; 0: no query attends to the key) or absent, bias [1 or B, 1 or H, Tq, keys] or absent, out [B, Tq,
-  // H, D], lse [B, H, Tq] (log sum exp of the scores; -inf for a query without keys, whose out is 0),
-  // workspace. backward: q, k, v, out, lse, g, mask, bias, dq, dk, dv, dbias (absent: not computed),
-  // workspace.
-  Kernel<kernels::Attention, View, View, View, View, View, View, View, View> attention{"attention",
-                                                                                       Takes::activations};
+  // keys]; 0: no query attends to the key) or absent, bias [1 or B, 1 or H, Tq, keys] or absent, sinks [1 or
+  // B, H] (a further score of each head, without a value) or absent, out [B, Tq, H, D], lse [B, H, Tq] (log
+  // sum exp of the scores; -inf for a query without keys and sinks, whose out is 0), workspace. backward: q,
+  // k, v, out, lse, g, mask, bias, sinks, dq, dk, dv, dbias (absent: not computed), workspace.
+  Kernel<kernels::Attention, View, View, View, View, View, View, View, View, View> attention{
+      "attention", Takes::activations};
   i64 (*attention_workspace)(const kernels::Attention& a, const View& q, const View& k) = nullptr;
-  Kernel<kernels::Attention, View, View, View, View, View, View, View, View, View, View, View, View, View>
+  Kernel<kernels::Attention, View, View, View, View, View, View, View, View, View, View, View, View, View,
+         View>
       attention_backward{"attention_backward", Takes::activations};
   i64 (*attention_backward_workspace)(const kernels::Attention& a, const View& q, const View& k) = nullptr;
   Kernel<kernels::Rope, View, View, View> rope{

@@ -1,8 +1,7 @@
 #include "models/attention_block.h"
 
 #include "base/error.h"
-#include "ops/elementwise.h"
-#include "ops/norm.h"
+#include "ops/select.h"
 #include "ops/shape.h"
 
 namespace redco {
@@ -11,10 +10,10 @@ namespace {
 
 HeadProjection queries(const AttentionBlock& a) { return {.name = a.q}; }
 // A bias of the keys adds the same number to all scores of a query, so it cancels in the softmax unless the
-// keys are rotated or normed. It is left out: then its gradient is exactly zero, and AdamW does not scale
-// rounding errors to whole steps.
+// keys are rotated, normed or clipped, or compete with a sink. It is left out: then its gradient is exactly
+// zero, and AdamW does not scale rounding errors to whole steps.
 HeadProjection keys(const AttentionBlock& a) {
-  return {.name = a.k, .kv = true, .with_bias = a.rope || a.norms};
+  return {.name = a.k, .kv = true, .with_bias = a.rope || a.norms || a.clip > 0 || !a.sinks.empty()};
 }
 HeadProjection values(const AttentionBlock& a) { return {.name = a.v, .kv = true}; }
 
@@ -30,23 +29,22 @@ Tensor output(const ParamTree& p, const AttentionBlock& a, const Tensor& y, cons
 
 }  // namespace
 
-Tensor offset_rms_norm(const ParamTree& p, const std::string& prefix, const Tensor& x, double eps,
-                       bool unit_offset) {
-  const Tensor& w = p[prefix + ".weight"];
-  return rms_norm(x, unit_offset ? add_scalar(w, 1) : w, eps);
-}
-
 Tensor self_attention(const ParamTree& p, const AttentionBlock& a, const ApplyOptions& o, size_t layer,
                       const Tensor& stream, const Tensor& key_mask, const Tensor& positions,
                       const Tensor& bias) {
   const Tensor x = gather_tokens(o, stream);
   const Tensors projected = project(p, a, {queries(a), keys(a), values(a)}, x, o);
-  Tensor q = projected[0], k = projected[1];
-  if (a.norms) q = offset_rms_norm(p, a.norms->q, q, a.norms->eps, a.norms->unit_offset);
-  if (a.rope) q = rope(q, positions, *a.rope);
-  if (a.norms) k = offset_rms_norm(p, a.norms->k, k, a.norms->eps, a.norms->unit_offset);
-  if (a.rope) k = rope(k, positions, *a.rope);
-  return output(p, a, attend(o, a.settings, layer, q, k, projected[2], key_mask, bias), o);
+  const auto clipped = [&](const Tensor& t) { return a.clip > 0 ? clamp(t, -a.clip, a.clip) : t; };
+  const auto prepared = [&](const Tensor& t, bool kv) {
+    Tensor y = clipped(t);
+    if (a.norms)
+      y = head_norm(p, kv ? a.norms->k : a.norms->q, y, a.heads, kv, a.norms->settings, p[a.q.weight()]);
+    return a.rope ? rope(y, positions, *a.rope) : y;
+  };
+  const Tensor q = prepared(projected[0], false), k = prepared(projected[1], true);
+  Tensor sinks;
+  if (!a.sinks.empty()) sinks = reshape(p[a.sinks], {1, a.heads.n_head});
+  return output(p, a, attend(o, a.settings, layer, q, k, clipped(projected[2]), key_mask, bias, sinks), o);
 }
 
 Tensor cross_attention(const ParamTree& p, const AttentionBlock& a, const ApplyOptions& o, size_t layer,

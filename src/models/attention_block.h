@@ -4,15 +4,15 @@
 
 #include <string>
 
+#include "models/norms.h"
 #include "nn/layers.h"
 
 namespace redco {
 
-// RMS norms of each head's queries and keys, before rotary positions.
+// Norms of queries and keys, before rotary positions.
 struct HeadNorms {
-  std::string q, k;  // prefixes of their weights [D]
-  double eps;
-  bool unit_offset;  // the stored weights are the weights minus one
+  std::string q, k;  // prefixes of their weights
+  HeadNormSettings settings;
 };
 
 // One attention layer: its projections and heads.
@@ -22,11 +22,9 @@ struct AttentionBlock {
   AttentionSettings settings;
   const RopeOptions* rope = nullptr;  // rotary positions of q and k
   const HeadNorms* norms = nullptr;
+  double clip = 0;      // > 0: q, k and v are limited to [-clip, clip]
+  std::string sinks{};  // the parameter [H] of sinks (ops/attention.h); "": none
 };
-
-// RMS norm with the weight `prefix.weight`, or with that plus one (Gemma stores weights minus one).
-Tensor offset_rms_norm(const ParamTree& p, const std::string& prefix, const Tensor& x, double eps,
-                       bool unit_offset);
 
 // out(softmax(q(x) k(x)^T + bias) v(x)), [B, T, C] -> [B, T, C]. `layer`: index in the cache; positions [B,
 // T]: for rope; key_mask and bias: see attend() (nn/layers.h).

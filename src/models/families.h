@@ -7,12 +7,7 @@
 
 namespace redco {
 
-std::unique_ptr<Model> make_gpt2(ModelConfig& c);
-std::unique_ptr<Model> make_gptj(ModelConfig& c);
-std::unique_ptr<Model> make_opt(ModelConfig& c);
-std::unique_ptr<Model> make_llama(ModelConfig& c);  // llama, mistral, qwen2, qwen3
-std::unique_ptr<Model> make_gemma(ModelConfig& c);  // gemma, gemma2, gemma3_text
-std::unique_ptr<Model> make_mixtral(ModelConfig& c);
+// Decoders with attention are in decoder/families.h.
 std::unique_ptr<Model> make_mamba2(ModelConfig& c);
 std::unique_ptr<Model> make_t5(ModelConfig& c);
 std::unique_ptr<Model> make_bart(ModelConfig& c);

@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "base/registry.h"
 #include "base/user_code.h"
+#include "models/decoder/decoder.h"
+#include "models/decoder/families.h"
 #include "models/families.h"
 #include "models/plugin_families.h"
 #include "nn/cache_forms.h"
@@ -144,31 +146,56 @@ namespace {
 struct Family {
   const char* model_type;
   std::unique_ptr<Model> (*make)(ModelConfig&);
+  const char* language_model = "";  // transformers' class of a causal language model
   bool vocabulary = true;
 };
 // The registry of families.
 constexpr Family kFamilies[] = {
-    {"gpt2", make_gpt2},
-    {"gptj", make_gptj},
-    {"opt", make_opt},
-    {"llama", make_llama},
-    {"mistral", make_llama},
-    {"qwen2", make_llama},
-    {"qwen3", make_llama},
-    {"gemma", make_gemma},
-    {"gemma2", make_gemma},
-    {"gemma3_text", make_gemma},
-    {"mixtral", make_mixtral},
-    {"mamba2", make_mamba2},
+    {"gpt2", make_decoder<read_gpt2>, "GPT2LMHeadModel"},
+    {"gptj", make_decoder<read_gptj>, "GPTJForCausalLM"},
+    {"opt", make_decoder<read_opt>, "OPTForCausalLM"},
+    {"llama", make_decoder<read_llama>, "LlamaForCausalLM"},
+    {"mistral", make_decoder<read_llama>, "MistralForCausalLM"},
+    {"qwen2", make_decoder<read_llama>, "Qwen2ForCausalLM"},
+    {"qwen3", make_decoder<read_llama>, "Qwen3ForCausalLM"},
+    {"gemma", make_decoder<read_gemma>, "GemmaForCausalLM"},
+    {"gemma2", make_decoder<read_gemma>, "Gemma2ForCausalLM"},
+    {"gemma3_text", make_decoder<read_gemma>, "Gemma3ForCausalLM"},
+    {"mixtral", make_decoder<read_mixtral>, "MixtralForCausalLM"},
+    {"phi3", make_decoder<read_phi3>, "Phi3ForCausalLM"},
+    {"phi", make_decoder<read_phi>, "PhiForCausalLM"},
+    {"gpt_neox", make_decoder<read_gpt_neox>, "GPTNeoXForCausalLM"},
+    {"falcon", make_decoder<read_falcon>, "FalconForCausalLM"},
+    {"bloom", make_decoder<read_bloom>, "BloomForCausalLM"},
+    {"mpt", make_decoder<read_mpt>, "MptForCausalLM"},
+    {"starcoder2", make_decoder<read_starcoder2>, "Starcoder2ForCausalLM"},
+    {"gpt_bigcode", make_decoder<read_gpt_bigcode>, "GPTBigCodeForCausalLM"},
+    {"stablelm", make_decoder<read_stablelm>, "StableLmForCausalLM"},
+    {"olmo", make_decoder<read_olmo>, "OlmoForCausalLM"},
+    {"olmo2", make_decoder<read_olmo>, "Olmo2ForCausalLM"},
+    {"olmo3", make_decoder<read_olmo>, "Olmo3ForCausalLM"},
+    {"granite", make_decoder<read_granite>, "GraniteForCausalLM"},
+    {"cohere", make_decoder<read_cohere>, "CohereForCausalLM"},
+    {"cohere2", make_decoder<read_cohere>, "Cohere2ForCausalLM"},
+    {"glm", make_decoder<read_glm>, "GlmForCausalLM"},
+    {"glm4", make_decoder<read_glm>, "Glm4ForCausalLM"},
+    {"smollm3", make_decoder<read_smollm3>, "SmolLM3ForCausalLM"},
+    {"nemotron", make_decoder<read_nemotron>, "NemotronForCausalLM"},
+    {"exaone4", make_decoder<read_exaone4>, "Exaone4ForCausalLM"},
+    {"qwen2_moe", make_decoder<read_qwen_moe>, "Qwen2MoeForCausalLM"},
+    {"qwen3_moe", make_decoder<read_qwen_moe>, "Qwen3MoeForCausalLM"},
+    {"deepseek_v2", make_decoder<read_deepseek>, "DeepseekV2ForCausalLM"},
+    {"deepseek_v3", make_decoder<read_deepseek>, "DeepseekV3ForCausalLM"},
+    {"mamba2", make_mamba2, "Mamba2ForCausalLM"},
     {"t5", make_t5},
     {"bart", make_bart},
     {"bert", make_bert},
     {"roberta", make_bert},
-    {"vit", make_vit, false},
+    {"vit", make_vit, "", false},
     {"vision-encoder-decoder", make_vision_encoder_decoder},
-    {"cnn", make_cnn, false},
-    {"mlp", make_mlp, false},
-    {"mlp-mixer", make_mlp_mixer, false},
+    {"cnn", make_cnn, "", false},
+    {"mlp", make_mlp, "", false},
+    {"mlp-mixer", make_mlp_mixer, "", false},
     {"performer", make_performer},
     {"dit", make_dit},
 };
@@ -215,6 +242,11 @@ bool family_has_vocabulary(const std::string& model_type) {
   if (const Family* f = built_in_family(model_type)) return f->vocabulary;
   const PluginFamily* f = plugin_family(model_type);
   return !f || f->vocabulary;
+}
+
+std::string language_model_class(const std::string& model_type) {
+  const Family* f = built_in_family(model_type);
+  return f ? f->language_model : "";
 }
 
 std::unique_ptr<Model> make_model(ModelConfig config) {

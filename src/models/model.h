@@ -156,6 +156,8 @@ std::unique_ptr<Model> make_model(ModelConfig config);
 std::vector<std::string> model_families();
 // Whether a family reads or writes text, so that it needs a vocabulary.
 bool family_has_vocabulary(const std::string& model_type);
+// transformers' class of the family as a causal language model ("GPT2LMHeadModel"); "": none.
+std::string language_model_class(const std::string& model_type);
 // config.json of a preset name ("gpt-j-6b"); throws UsageError with the nearest names.
 std::string preset_config(const std::string& name);
 std::vector<std::string> preset_names();

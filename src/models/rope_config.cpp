@@ -23,15 +23,14 @@ std::vector<float> rope_frequencies(double theta, i64 rotary) {
 
 namespace {
 
-// The config's rope object under its key, and a base outside of the object.
+// The config's rope object under its key, and the keys outside of the object.
 struct RopeJson {
   std::string key;
   Json json;
-  const char* theta_key;
-  double default_theta;
+  RopeFamily family;
 };
 
-RopeJson find_rope(ModelConfig& c, double default_theta) {
+RopeJson find_rope(ModelConfig& c, const RopeFamily& family) {
   const Json v4 = Json::parse(c.json("rope_scaling")), v5 = Json::parse(c.json("rope_parameters"));
   const bool scaling = !v4.is_null() && !v4.empty(), parameters = !v5.is_null() && !v5.empty();
   if (scaling && parameters && v4 != v5)
@@ -40,7 +39,7 @@ RopeJson find_rope(ModelConfig& c, double default_theta) {
           scaling      ? v4
           : parameters ? v5
                        : Json::object(),
-          "rope_theta", default_theta};
+          family};
 }
 
 // The rope settings of one config, or of one kind of its layers.
@@ -55,17 +54,31 @@ class RopeSettings {
     if (json_.value("type", type) != type) fail("type", fmt::format("rope_type is '{}'", type));
     used_ = {"rope_type", "type"};
 
-    const double outside = c.positive_or(found.theta_key, found.default_theta);
-    theta = positive("rope_theta", outside);
-    if (c.has(found.theta_key) && theta != outside)
-      c.fail(found.theta_key, fmt::format("{}.rope_theta={} contradicts it; keep one of them", key_, theta));
-    // No model of these families rotates only a part of a head; transformers ignores the key or fails.
-    for (const double factor : {c.number_or("partial_rotary_factor", 1), number("partial_rotary_factor", 1)})
-      if (factor != 1) c.fail(key_, "partial_rotary_factor: not supported; supported: 1");
+    const RopeFamily& f = found.family;
+    theta = once("rope_theta", f.theta_key, f.theta);
+    if (f.share_key) {
+      share = once("partial_rotary_factor", f.share_key, f.share);
+      if (share > 1) c.fail(f.share_key, "expected a share of a head, at most 1");
+    } else {
+      // No model of these families rotates only a part of a head; transformers ignores the key or fails.
+      for (const double factor :
+           {c.number_or("partial_rotary_factor", 1), number("partial_rotary_factor", 1)})
+        if (factor != 1) c.fail(key_, "partial_rotary_factor: not supported; supported: 1");
+    }
+    if (f.renamed_longrope && (type == "su" || type == "yarn")) type = "longrope";
   }
 
   std::string type;
-  double theta;
+  double theta, share = 1;
+
+  // A value of the object, or of a key outside of it.
+  double once(const std::string& key, const char* outer_key, double fallback) {
+    const double outside = outer_key ? c_.positive_or(outer_key, fallback) : fallback;
+    const double value = positive(key, outside);
+    if (outer_key && c_.has(outer_key) && value != outside)
+      c_.fail(outer_key, fmt::format("{}.{}={} contradicts it; keep one of them", key_, key, value));
+    return value;
+  }
 
   double number(const std::string& key, std::optional<double> fallback = {}) {
     used_.insert(key);
@@ -88,6 +101,14 @@ class RopeSettings {
     if (!has(key)) return fallback;
     if (!json_[key].is_boolean()) fail(key, "expected true or false");
     return json_[key].get<bool>();
+  }
+  std::vector<double> numbers(const std::string& key, size_t count) {
+    used_.insert(key);
+    const auto fits = [](const Json& x) { return x.is_number() && x.get<double>() > 0; };
+    const auto it = json_.find(key);
+    if (it == json_.end() || !it->is_array() || it->size() != count || !std::ranges::all_of(*it, fits))
+      fail(key, fmt::format("expected {} numbers above 0, one per pair of rotated dims", count));
+    return it->get<std::vector<double>>();
   }
   [[noreturn]] void fail(const std::string& key, const std::string& why) const {
     c_.fail(key_, fmt::format("{}: {}", key, why));
@@ -125,7 +146,8 @@ void scale_llama3(RopeSettings& s, i64 max_positions, std::vector<float>& freq) 
 
 // YaRN (Peng et al. 2023): high frequencies are kept, low ones are divided by `factor`, with a linear ramp
 // between. Returns the factor of cos and sin.
-double scale_yarn(RopeSettings& s, i64 max_positions, i64 dim, std::vector<float>& freq) {
+double scale_yarn(RopeSettings& s, i64 max_positions, i64 dim, std::vector<float>& freq,
+                  double* score_magnitude) {
   const double length = s.positive("original_max_position_embeddings", static_cast<double>(max_positions));
   const double factor = s.positive("factor", static_cast<double>(max_positions) / length);
   const auto or_default = [](double x, double fallback) { return x == 0 ? fallback : x; };
@@ -152,41 +174,100 @@ double scale_yarn(RopeSettings& s, i64 max_positions, i64 dim, std::vector<float
   }
   const auto magnitude = [](double by, double m) { return by <= 1 ? 1 : 0.1 * m * std::log(by) + 1; };
   const double m = s.number("mscale", 0), m_all = s.number("mscale_all_dim", 0);
+  if (m_all != 0) *score_magnitude = magnitude(factor, m_all);
   const double usual =
       m != 0 && m_all != 0 ? magnitude(factor, m) / magnitude(factor, m_all) : magnitude(factor, 1);
   return s.positive("attention_factor", usual);
 }
 
-RopeOptions read_settings(ModelConfig& c, RopeSettings s, i64 head_dim, i64 max_positions) {
-  if (head_dim % 2 != 0)
-    c.fail("head_dim", fmt::format("rotary positions need an even head width, this is {}", head_dim));
-  std::vector<float> freq = rope_frequencies(s.theta, head_dim);
-  RopeOptions o;
+using Frequencies = std::vector<float>;
+
+std::shared_ptr<const Frequencies> shared(Frequencies f) {
+  return std::make_shared<const Frequencies>(std::move(f));
+}
+
+// LongRoPE (Ding et al. 2024): a factor per frequency, in two lists: for sequences that fit into the original
+// length, and for longer ones.
+void scale_longrope(ModelConfig& c, RopeSettings& s, i64 max_positions, i64 dim, Rope& rope) {
+  const auto most = static_cast<double>(max_positions);
+  // Phi-3 has the key outside of the object, and that one takes precedence.
+  const double inside = s.positive("original_max_position_embeddings", most);
+  const double original = c.positive_or("original_max_position_embeddings", inside);
+  const double factor = s.positive("factor", most / original);
+  const double usual = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(original));
+  rope.usual.attention_factor = s.positive("attention_factor", usual);
+  rope.usual_length = static_cast<i64>(original);
+  const auto divided = [&](const char* key) {
+    const std::vector<double> by = s.numbers(key, dim / 2);
+    Frequencies f(dim / 2);
+    for (size_t i = 0; i < f.size(); ++i) {
+      const float exponent = static_cast<float>(2 * i) / static_cast<float>(dim);
+      const float power = static_cast<float>(std::pow(s.theta, static_cast<double>(exponent)));
+      f[i] = 1.f / (static_cast<float>(by[i]) * power);
+    }
+    return shared(std::move(f));
+  };
+  rope.usual.inv_freq = divided("short_factor");
+  RopeOptions longer = rope.usual;
+  longer.inv_freq = divided("long_factor");
+  rope.beyond = [longer](i64) { return longer; };
+}
+
+// NTK-aware scaling: sequences longer than the model's positions increase the base.
+void scale_dynamic(RopeSettings& s, i64 max_positions, i64 dim, Rope& rope) {
+  const double factor = s.positive("factor");
+  if (dim <= 2) s.fail("rope_type", "dynamic needs more than 2 rotated dims");
+  rope.usual_length = max_positions;
+  rope.unlimited = true;
+  rope.beyond = [=, theta = s.theta, o = rope.usual](i64 tokens) {
+    const double stretch =
+        factor * static_cast<double>(tokens) / static_cast<double>(max_positions) - (factor - 1);
+    RopeOptions longer = o;
+    longer.inv_freq =
+        shared(rope_frequencies(theta * std::pow(stretch, static_cast<double>(dim) / (dim - 2)), dim));
+    return longer;
+  };
+}
+
+Rope read_settings(ModelConfig& c, RopeSettings s, const RopeFamily& family, i64 head_dim,
+                   i64 max_positions) {
+  const i64 dim = static_cast<i64>(static_cast<double>(head_dim) * s.share);
+  if (dim % 2 != 0 || dim < 2)
+    c.fail("head_dim",
+           s.share == 1
+               ? fmt::format("rotary positions need an even head width, this is {}", head_dim)
+               : fmt::format("{} of {} dims of a head are rotated; expected an even number", dim, head_dim));
+  Frequencies freq = rope_frequencies(s.theta, dim);
+  Rope rope;
+  rope.usual.interleaved = family.interleaved;
   if (s.type == "linear") {
     const auto factor = static_cast<float>(s.positive("factor"));
     for (float& f : freq) f /= factor;
   } else if (s.type == "llama3") {
     scale_llama3(s, max_positions, freq);
   } else if (s.type == "yarn") {
-    o.attention_factor = scale_yarn(s, max_positions, head_dim, freq);
-  } else if (s.type != "default") {
-    s.fail("rope_type", "not supported; supported: default, linear, llama3, yarn");
+    rope.usual.attention_factor = scale_yarn(s, max_positions, dim, freq, &rope.score_magnitude);
+  } else if (s.type != "default" && s.type != "longrope" && s.type != "dynamic") {
+    s.fail("rope_type", "not supported; supported: default, linear, dynamic, llama3, yarn, longrope");
   }
+  rope.usual.inv_freq = shared(std::move(freq));
+  if (s.type == "longrope") scale_longrope(c, s, max_positions, dim, rope);
+  if (s.type == "dynamic") scale_dynamic(s, max_positions, dim, rope);
   s.finish();
-  o.inv_freq = std::make_shared<const std::vector<float>>(std::move(freq));
-  return o;
+  return rope;
 }
 
 }  // namespace
 
-RopeOptions read_rope(ModelConfig& c, i64 head_dim, i64 max_positions, double default_theta) {
-  return read_settings(c, RopeSettings(c, find_rope(c, default_theta)), head_dim, max_positions);
+Rope read_rope(ModelConfig& c, i64 head_dim, i64 max_positions, const RopeFamily& family) {
+  return read_settings(c, RopeSettings(c, find_rope(c, family)), family, head_dim, max_positions);
 }
 
-LayerRopes read_layer_ropes(ModelConfig& c, i64 head_dim, i64 max_positions) {
+LayerRopes read_layer_ropes(ModelConfig& c, i64 head_dim, i64 max_positions, const RopeFamily& of_full,
+                            const RopeFamily& of_sliding) {
   const Json v4 = Json::parse(c.json("rope_scaling")), v5 = Json::parse(c.json("rope_parameters"));
-  RopeJson full{"rope_scaling", v4, "rope_theta", 1e6};
-  RopeJson sliding{"rope_parameters", Json::object(), "rope_local_base_freq", 10000};
+  RopeJson full{"rope_scaling", v4, of_full};
+  RopeJson sliding{"rope_parameters", Json::object(), of_sliding};
   if (!v5.is_null() && !v5.empty()) {
     if (!v5.is_object()) c.fail("rope_parameters", "expected an object");
     for (const auto& [key, value] : v5.items())
@@ -196,13 +277,13 @@ LayerRopes read_layer_ropes(ModelConfig& c, i64 head_dim, i64 max_positions) {
     const Json own = v5.value("full_attention", Json());
     if (!v4.is_null() && !v4.empty() && !own.is_null() && own != v4)
       c.fail("rope_scaling", "rope_parameters.full_attention contradicts it; keep one of them");
-    if (!own.is_null()) full = {"rope_parameters", own, "rope_theta", 1e6};
+    if (!own.is_null()) full = {"rope_parameters", own, of_full};
     sliding.json = v5.value("sliding_attention", Json());
   }
   for (RopeJson* r : {&full, &sliding})
     if (r->json.is_null()) r->json = Json::object();
-  return {read_settings(c, RopeSettings(c, full), head_dim, max_positions),
-          read_settings(c, RopeSettings(c, sliding), head_dim, max_positions)};
+  return {read_settings(c, RopeSettings(c, full), of_full, head_dim, max_positions),
+          read_settings(c, RopeSettings(c, sliding), of_sliding, head_dim, max_positions)};
 }
 
 }  // namespace redco

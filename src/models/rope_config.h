@@ -2,6 +2,7 @@
 // of 5.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -13,17 +14,41 @@ namespace redco {
 // 1 / theta^(2i / rotary) for i in [0, rotary / 2), rounded like transformers' fp32 values.
 std::vector<float> rope_frequencies(double theta, i64 rotary);
 
-// Reads and checks the config's rope settings for heads of width `head_dim` in half-split pairs. Types:
-// default, linear, llama3, yarn (transformers' modeling_rope_utils). Other types, and keys that the type does
-// not have, are errors.
-RopeOptions read_rope(ModelConfig& c, i64 head_dim, i64 max_positions, double default_theta = 10000);
-
-// Settings of two kinds of layers (Gemma 3). transformers 4: rope_theta (default 1e6) and rope_scaling for
-// layers with full attention, rope_local_base_freq (default 1e4, never scaled) for sliding ones. transformers
-// 5: rope_parameters with an object for each kind.
-struct LayerRopes {
-  RopeOptions full, sliding;
+// Rotary positions whose frequencies may depend on the length of the sequence.
+struct Rope {
+  RopeOptions usual;  // for sequences of at most usual_length tokens
+  i64 usual_length = 0;
+  std::function<RopeOptions(i64 tokens)> beyond;  // for longer ones; null: `usual` for all
+  bool unlimited = false;                         // for sequences of any length
+  double score_magnitude = 1;  // yarn's mscale_all_dim: DeepSeek's scores are multiplied by its square
+  RopeOptions at(i64 tokens) const { return beyond && tokens > usual_length ? beyond(tokens) : usual; }
 };
-LayerRopes read_layer_ropes(ModelConfig& c, i64 head_dim, i64 max_positions);
+
+// What differs between families.
+struct RopeFamily {
+  double theta = 10000;  // default
+  // The keys outside of the rope object.
+  const char* theta_key = "rope_theta";  // null: none
+  const char* share_key = nullptr;       // of the rotated share of a head; null: the whole head
+  double share = 1;                      // default
+  bool interleaved = false;              // rotates the pairs (2i, 2i + 1) instead of (i, i + half)
+  bool renamed_longrope = false;         // types su and yarn mean longrope (Phi-3)
+};
+
+// Reads and checks the config's rope settings for heads of width `head_dim`. Types: default, linear, dynamic,
+// llama3, yarn, longrope (transformers' modeling_rope_utils). Other types, and keys that the type does not
+// have, are errors.
+Rope read_rope(ModelConfig& c, i64 head_dim, i64 max_positions, const RopeFamily& family = {});
+
+// Settings of two kinds of layers. transformers 4: the keys of `full` and rope_scaling for layers with full
+// attention, those of `sliding` (never scaled) for sliding ones. transformers 5: rope_parameters with an
+// object for each kind. The defaults are Gemma 3's.
+struct LayerRopes {
+  Rope full, sliding;
+};
+LayerRopes read_layer_ropes(ModelConfig& c, i64 head_dim, i64 max_positions,
+                            const RopeFamily& of_full = {.theta = 1e6},
+                            const RopeFamily& of_sliding = {.theta = 10000,
+                                                            .theta_key = "rope_local_base_freq"});
 
 }  // namespace redco

@@ -89,8 +89,11 @@ void SpecBuilder::fused(const std::string& prefix, const std::vector<Part>& part
 
 void SpecBuilder::parts(const std::string& name, const std::vector<Part>& parts, const Shape& rest,
                         ParamKind kind, Init init, bool transposed) {
-  i64 total = 0;
-  for (const Part& p : parts) total += p.rows;
+  i64 total = 0, step = 0;
+  for (const Part& p : parts) {
+    total += p.rows;
+    step += p.block;
+  }
   Shape stored = {total};
   stored.insert(stored.end(), rest.begin(), rest.end());
   if (transposed) std::swap(stored[0], stored[1]);
@@ -101,12 +104,18 @@ void SpecBuilder::parts(const std::string& name, const std::vector<Part>& parts,
     out_.specs.push_back({.name = name + "[" + p.name + "]",
                           .shape = shape,
                           .kind = kind,
-                          .stored = {name, stored, transposed, row},
+                          .stored = {.name = name,
+                                     .shape = stored,
+                                     .transposed = transposed,
+                                     .row = row,
+                                     .block = p.block,
+                                     .step = step},
                           .heads = p.heads,
+                          .role = kind == ParamKind::linear ? p.role : std::nullopt,
                           .cut = p.cut,
                           .init = init,
                           .precise = p.precise});
-    row += p.rows;
+    row += p.block > 0 ? p.block : p.rows;
   }
 }
 

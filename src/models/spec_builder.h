@@ -43,6 +43,9 @@ class SpecBuilder {
     HeadsOf heads{};
     std::optional<int> cut{};  // of weight and bias (ParamSpec)
     bool precise = false;
+    // > 0: the parts are stored in turn, this many rows of each (a head), until all rows are.
+    i64 block = 0;
+    std::optional<Role> role{};  // of the weight
   };
   void fused(const std::string& prefix, const std::vector<Part>& parts, i64 in, bool bias, double std,
              bool transposed);

@@ -3,8 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "models/decoder/decoder.h"
+#include "models/decoder/families.h"
 #include "models/families.h"
-#include "models/gpt2.h"
 #include "models/vit.h"
 
 namespace redco {
@@ -15,14 +16,14 @@ class VisionEncoderDecoder : public Model {
  public:
   // `encoder`, `decoder`: the two parts of the config.
   VisionEncoderDecoder(ModelConfig& c, ModelConfig& encoder, ModelConfig& decoder)
-      : encoder_(encoder, "encoder."), decoder_(decoder, "decoder.", true) {
+      : encoder_(encoder, "encoder."), decoder_(read_gpt2_cross(decoder), "decoder.") {
     family_ = "vision-encoder-decoder";
     task_ = ModelTask::image_captioning;
-    vocab_size_ = decoder_.vocab_size();
-    hidden_size_ = decoder_.width();
-    max_length_ = decoder_.max_length();
+    vocab_size_ = decoder_.architecture().vocab_size;
+    hidden_size_ = decoder_.architecture().width;
+    max_length_ = decoder_.architecture().max_length;
     image_shape_ = encoder_.image_shape();
-    n_layers_ = decoder_.layers();
+    n_layers_ = decoder_.n_layers();
     decoder_start_token_id_ = c.token_or("decoder_start_token_id", -1, vocab_size_);
     pad_token_id_ = c.token_or("pad_token_id", -1, vocab_size_);
     const i64 pooled = encoder.integer_or("pooler_output_size", encoder_.width());
@@ -39,9 +40,9 @@ class VisionEncoderDecoder : public Model {
     // transformers' encoder has a pooler that the model does not use.
     b.idle_linear("encoder.pooler.dense", pooled, encoder_.width(), encoder_.init_std());
     decoder_.declare(b);
-    projected_ = encoder_.width() != decoder_.width();
+    projected_ = encoder_.width() != decoder_.architecture().width;
     if (projected_)
-      b.linear("enc_to_dec_proj", decoder_.width(), encoder_.width(), true, encoder_.init_std());
+      b.linear("enc_to_dec_proj", decoder_.architecture().width, encoder_.width(), true, encoder_.init_std());
     config_json_ = c.dump();
   }
 
@@ -57,13 +58,13 @@ class VisionEncoderDecoder : public Model {
   std::string canonical_name(const std::string& stored) const override {
     const std::string prefix = "decoder.";
     if (!stored.starts_with(prefix)) return stored;
-    const std::string name = Gpt2Decoder::canonical_name(stored.substr(prefix.size()));
+    const std::string name = decoder_.canonical_name(stored.substr(prefix.size()));
     return name.empty() ? name : prefix + name;
   }
 
  private:
   VitEncoder encoder_;
-  Gpt2Decoder decoder_;
+  Decoder decoder_;
   bool projected_;
 };
 

@@ -90,18 +90,23 @@ Tensor dropout(const ApplyOptions& o, const std::string& site, double rate, cons
   return dropout(x, rate, Context::current().key(site));
 }
 
+Tensor repeat_kv(const Tensor& w, i64 width, const HeadGeometry& g, const Tensor& query_weight) {
+  const i64 f = head_repeats(g.n_head, g.n_kv);
+  if (f == 1 || !w.defined()) return w;
+  // Cut like the queries, of which several belong to one repeated head.
+  Layout like = query_weight.used_layout();
+  for (Placement& p : like.on)
+    if (p.is_sharded(query_weight.hidden())) {
+      p.unit = static_cast<i32>(ceil_div(p.unit, g.n_head / (g.n_kv * f)));
+      if (width != g.head_dim) p.unit = static_cast<i32>(ceil_div(p.unit, g.head_dim) * width);
+    }
+  return repeat_heads(w, width, f, like);
+}
+
 Tensors project_heads(const ParamTree& p, const std::vector<HeadProjection>& projections, const Tensor& x,
                       const HeadGeometry& g, const Tensor& query_weight, const ApplyOptions& o) {
   const i64 f = head_repeats(g.n_head, g.n_kv);
-  const auto repeated = [&](const Tensor& w) {
-    if (f == 1 || !w.defined()) return w;
-    // Cut like the queries, of which several belong to one repeated head.
-    Layout like = query_weight.used_layout();
-    for (Placement& p : like.on)
-      if (p.is_sharded(query_weight.hidden()))
-        p.unit = static_cast<i32>(ceil_div(p.unit, g.n_head / (g.n_kv * f)));
-    return repeat_heads(w, g.head_dim, f, like);
-  };
+  const auto repeated = [&](const Tensor& w) { return repeat_kv(w, g.head_dim, g, query_weight); };
   std::vector<AdaptedLayer> layers;
   for (const HeadProjection& h : projections) {
     const Tensor w = p[h.name.weight()], b = h.with_bias ? p.find(h.name.bias()) : Tensor();
@@ -117,7 +122,12 @@ Tensors project_heads(const ParamTree& p, const std::vector<HeadProjection>& pro
 namespace {
 
 AttentionOptions attention_options(const ApplyOptions& o, const AttentionSettings& s, const char* site) {
-  AttentionOptions a{.scale = s.scale, .softcap = s.softcap, .causal = s.causal, .window = s.window};
+  AttentionOptions a{.scale = s.scale,
+                     .softcap = s.softcap,
+                     .causal = s.causal,
+                     .window = s.window,
+                     .ahead = s.ahead,
+                     .slopes = s.slopes};
   if (o.train && s.dropout > 0) {
     a.dropout = s.dropout;
     a.dropout_key = Context::current().key(site);
@@ -128,19 +138,22 @@ AttentionOptions attention_options(const ApplyOptions& o, const AttentionSetting
 }  // namespace
 
 Tensor attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, const Tensor& q,
-              const Tensor& k, const Tensor& v, const Tensor& key_mask, const Tensor& bias) {
+              const Tensor& k, const Tensor& v, const Tensor& key_mask, const Tensor& bias,
+              const Tensor& sinks) {
   AttentionOptions a = attention_options(o, s, "attention");
   a.segmented = o.segmented;
-  if (!o.cache) return attention(q, k, v, a, key_mask, bias);
+  const bool one = !v.defined();
+  if (!o.cache) return attention(q, k, one ? k : v, a, key_mask, bias, sinks);
   REDCO_CHECK(!o.segmented, "rows with several samples cannot use a cache");
   LayerCache& cache = o.cache->layer(layer);
-  cache.append({k, v}, k.size(1));
+  cache.append(one ? Tensors{k} : Tensors{k, v}, k.size(1));
   const CacheView held = cache.read();
   a.kv_length = cache.length() - held.first;
   const auto of_held = [&](const Tensor& t, int dim) {
     return t.defined() && held.first > 0 ? narrow(t, dim, held.first, a.kv_length) : t;
   };
-  return attention(q, held.entries[0], held.entries[1], a, of_held(key_mask, 1), of_held(bias, 3));
+  return attention(q, held.entries[0], held.entries[one ? 0 : 1], a, of_held(key_mask, 1), of_held(bias, 3),
+                   sinks);
 }
 
 Tensor cross_attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, const Tensor& q,

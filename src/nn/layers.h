@@ -77,6 +77,9 @@ struct HeadProjection {
   bool kv = false;  // of keys or values
   bool with_bias = true;
 };
+// w [n_kv * width, ...] with each group of `width` rows repeated as key/value heads are on this mesh, cut
+// like the query heads.
+Tensor repeat_kv(const Tensor& w, i64 width, const HeadGeometry& g, const Tensor& query_weight);
 Tensors project_heads(const ParamTree& p, const std::vector<HeadProjection>& projections, const Tensor& x,
                       const HeadGeometry& g, const Tensor& query_weight, const ApplyOptions& o);
 
@@ -86,11 +89,15 @@ struct AttentionSettings {
   i64 window = 0;
   double dropout = 0;
   double softcap = 0;
+  i64 ahead = -1;                                      // see AttentionOptions
+  std::shared_ptr<const std::vector<float>> slopes{};  // of ALiBi
 };
 // Self-attention over [B, T, H, D]. With a cache, it adds k and v to layer `layer` of the cache and attends
-// to all tokens in it. bias [1, H, T, keys] is added to the scores; undefined: none.
+// to all tokens in it. bias [1, H, T, keys] is added to the scores; undefined: none. v undefined: the keys
+// are the values too. sinks [1, H]: see attention() (ops/attention.h).
 Tensor attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, const Tensor& q,
-              const Tensor& k, const Tensor& v, const Tensor& key_mask, const Tensor& bias = {});
+              const Tensor& k, const Tensor& v, const Tensor& key_mask, const Tensor& bias = {},
+              const Tensor& sinks = {});
 // Attention of q [B, T, H, D] over an encoder's output. make() returns keys and values [B, S, H, D]; with a
 // cache it is called once. memory_mask: [B, S] or undefined.
 struct KeyValue {

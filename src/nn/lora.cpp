@@ -183,7 +183,11 @@ ModelParams with_lora(ModelParams params, const LoraConfig& config, const std::v
     const i64 rows = base.stored.shape[base.stored.transposed ? 1 : 0];
     s.name = module + ".lora_B.weight" + part;
     s.shape = {base.shape[0], rank};
-    s.stored = {module + ".lora_B.weight", {rows, rank}, false, base.stored.row};
+    s.stored = {.name = module + ".lora_B.weight",
+                .shape = {rows, rank},
+                .row = base.stored.row,
+                .block = base.stored.block,
+                .step = base.stored.step};
     s.init = {Init::Kind::zeros, 0};
     s.adapter.dim = 0;
     params.specs.push_back(s);

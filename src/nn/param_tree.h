@@ -17,13 +17,14 @@
 
 namespace redco {
 
-// The place of a parameter in a Hugging Face file: rows [row, row + shape[0]) of the stored tensor in memory
-// order.
+// The place of a parameter in a Hugging Face file: rows of the stored tensor in memory order.
 struct StoredAs {
   std::string name;         // name of the tensor in the file
   Shape shape;              // in the file
   bool transposed = false;  // 2-D and stored as (in, out): GPT-2's Conv1D
   i64 row = 0;              // first row (of the out dim) of this part
+  // > 0: the rows come in blocks of this many (a head of a fused projection), `step` rows apart.
+  i64 block = 0, step = 0;
   // > 0: dim 0 consists of this many stored tensors of `shape`, one per expert; {} in `name` is the expert's
   // index.
   i64 stacked = 0;
@@ -32,6 +33,8 @@ struct StoredAs {
   std::string joined{};
   i64 joined_row = 0, joined_rows = 0;
 
+  // The stored row of row r.
+  i64 row_of(i64 r) const { return row + (block > 0 ? r / block * step + r % block : r); }
   i64 tensors() const { return stacked > 0 ? stacked : 1; }
   std::string tensor(i64 i) const;  // the name of stored tensor i
 };

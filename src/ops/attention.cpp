@@ -9,6 +9,7 @@
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
 #include "ops/linear.h"
+#include "ops/reduce.h"
 #include "ops/shape.h"
 #include "ops/softmax.h"
 
@@ -57,11 +58,13 @@ kernels::Attention settings_of(const AttentionOptions& o, const Tensor& q, i64 k
           .softcap = o.softcap,
           .causal = o.causal,
           .window = o.window,
+          .ahead = o.ahead,
           .segmented = o.segmented,
           .dropout = o.dropout,
           .dropout_key = o.dropout_key,
           .batch_offset = q.range(0).begin + Context::current().random.row_offset,
-          .head_offset = q.range(2).begin};
+          .head_offset = q.range(2).begin,
+          .slopes = o.slopes};
 }
 
 double flops_of(const Tensor& q, const kernels::Attention& a) {
@@ -69,25 +72,27 @@ double flops_of(const Tensor& q, const kernels::Attention& a) {
   return 4.0 * static_cast<double>(q.local_numel()) * static_cast<double>(a.keys) * share;
 }
 
-// Whether input i is a bias that all examples share.
-bool is_shared_bias(const OpCall::Strategies& s, int i) {
+// Whether input i is a bias, or sinks, that all examples share.
+bool is_shared(const OpCall::Strategies& s, int i) {
   return s.input(i).defined() && s.input(i).shape()[0] == 1;
 }
 
 Tensors attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
                            const Tensor& lse, const Tensor& g, const AttentionOptions& o,
-                           const Tensor& key_mask, const Tensor& bias) {
+                           const Tensor& key_mask, const Tensor& bias, const Tensor& sinks) {
   const bool all_bf16 = q.dtype() == DType::bf16 && g.dtype() == DType::bf16;
-  OpCall op("attention_backward", {q, k, v, out, lse, g, key_mask, bias},
+  OpCall op("attention_backward", {q, k, v, out, lse, g, key_mask, bias, sinks},
             all_bf16 ? Accepts::activations() : Accepts());
   op.choose({q.numel(), k.numel(), v.numel(), bias.defined() ? bias.numel() : 0}, [](OpCall::Strategies& s) {
-    const bool shared_bias = is_shared_bias(s, 7);
+    const bool shared_bias = is_shared(s, 7), shared_sinks = is_shared(s, 8);
     s.all_replicated(4);
     Placement p;
     if (batch_cut(s, 6, &p))
-      s.add({p, p, p, p, p, p, p, shared_bias ? R_ : p}, {p, p, p, shared_bias ? Placement::partial() : p});
+      s.add({p, p, p, p, p, p, p, shared_bias ? R_ : p, shared_sinks ? R_ : p},
+            {p, p, p, shared_bias ? Placement::partial() : p});
     for (const HeadCut& c : head_cuts(s, {0, 3, 5}, {1, 2}))
-      s.add({c.q, c.kv, c.kv, c.q, c.rows_bias, c.q, R_, c.rows_bias}, {c.q, c.kv, c.kv, c.rows_bias});
+      s.add({c.q, c.kv, c.kv, c.q, c.rows_bias, c.q, R_, c.rows_bias, c.rows_bias},
+            {c.q, c.kv, c.kv, c.rows_bias});
   });
   Tensor dq = op.output(q.shape(), q.dtype()), dk = op.output(k.shape(), k.dtype()),
          dv = op.output(v.shape(), v.dtype());
@@ -98,9 +103,18 @@ Tensors attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, co
   const Tensor room =
       OpCall::workspace(op.kernels().attention_backward_workspace(a, op.in(0), op.in(1)), type);
   op.run(&Kernels::attention_backward, a, op.in(0), op.in(1), op.in(2), op.in(3), op.in(4), op.in(5),
-         op.in(6), op.in(7), dq, dk, dv, bias.defined() ? db.view() : View(), room);
+         op.in(6), op.in(7), op.in(8), dq, dk, dv, bias.defined() ? db.view() : View(), room);
   op.no_gradient();
   return {dq, dk, dv, bias.defined() ? db : Tensor()};
+}
+
+// The gradient of the sinks [1 or B, H]: -p delta, summed over the queries, with p the sink's probability and
+// delta = sum_d(g out), because the sink has no value.
+Tensor sinks_gradient(const Tensor& sinks, const Tensor& out, const Tensor& lse, const Tensor& g) {
+  const Tensor delta = permute(sum(to_sum_type(g) * to_sum_type(out), {-1}), {0, 2, 1});  // [B, H, Tq]
+  const Tensor p = exp(reshape(sinks, {sinks.size(0), sinks.size(1), 1}) - lse);
+  const Tensor d = scale(sum(p * delta, {2}), -1);
+  return sinks.size(0) == 1 ? sum(d, {0}, true) : d;
 }
 
 // Turns hidden dims into batch dims: each operand is broadcast and reshaped to [hidden * B, ...].
@@ -146,15 +160,16 @@ class Fold {
 }  // namespace
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o,
-                 const Tensor& mask, const Tensor& bias) {
+                 const Tensor& mask, const Tensor& bias, const Tensor& sinks) {
   REDCO_CHECK(q.visible() == 4 && k.visible() == 4 && k.shape() == v.shape() &&
                   sum_type(k.dtype()) == sum_type(v.dtype()) && k.size(2) > 0 && q.size(2) % k.size(2) == 0 &&
                   q.size(0) == k.size(0) && q.size(3) == k.size(3) && o.kv_length <= k.size(1),
               "[attention] q {}, k {} and v {} with {} keys do not match", describe(q), describe(k),
               describe(v), o.kv_length);
-  if (k.dtype() != v.dtype()) return attention(q, to_sum_type(k), to_sum_type(v), o, mask, bias);
-  if (const Fold fold({q, k, v, mask, bias}, q.size(0)); fold.needed())
-    return fold.out(attention(fold.in(q), fold.in(k), fold.in(v), o, fold.in(mask), fold.in(bias)));
+  if (k.dtype() != v.dtype()) return attention(q, to_sum_type(k), to_sum_type(v), o, mask, bias, sinks);
+  if (const Fold fold({q, k, v, mask, bias, sinks}, q.size(0)); fold.needed())
+    return fold.out(
+        attention(fold.in(q), fold.in(k), fold.in(v), o, fold.in(mask), fold.in(bias), fold.in(sinks)));
   const i64 keys = o.kv_length >= 0 ? o.kv_length : k.size(1);
   REDCO_CHECK(
       !mask.defined() || (mask.dtype() == DType::i32 && mask.rank() == 2 && mask.size(0) == q.size(0) &&
@@ -166,19 +181,24 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
       !bias.defined() || (bias.rank() == 4 && (bias.size(0) == 1 || bias.size(0) == q.size(0)) &&
                           bias.size(1) == q.size(2) && bias.size(2) == q.size(1) && bias.size(3) == keys),
       "[attention] bias {} does not match q {} and {} keys", describe(bias), describe(q), keys);
+  REDCO_CHECK(!sinks.defined() || (sinks.rank() == 2 && (sinks.size(0) == 1 || sinks.size(0) == q.size(0)) &&
+                                   sinks.size(1) == q.size(2)),
+              "[attention] sinks {} do not match q {}", describe(sinks), describe(q));
+  REDCO_CHECK(!o.slopes || static_cast<i64>(o.slopes->size()) == q.size(2),
+              "[attention] {} slopes do not match q {}", o.slopes ? o.slopes->size() : 0, describe(q));
   const Tensor key_mask = mask.defined() ? narrow(mask, 1, 0, keys) : mask;
   const bool fused = !(o.softcap > 0 && bias.defined());
-  if (!may_fuse(&Kernels::attention) || !fused) return attention_composed(q, k, v, o, key_mask, bias);
+  if (!may_fuse(&Kernels::attention) || !fused) return attention_composed(q, k, v, o, key_mask, bias, sinks);
   // One query reads a cache, whose type is its own.
   const bool all_bf16 = q.dtype() == DType::bf16 && k.dtype() == DType::bf16 && q.size(1) > 1;
-  OpCall op("attention", {q, k, v, key_mask, bias}, all_bf16 ? Accepts::activations() : Accepts{1, 2});
+  OpCall op("attention", {q, k, v, key_mask, bias, sinks}, all_bf16 ? Accepts::activations() : Accepts{1, 2});
   op.choose({q.numel(), q.numel() / std::max<i64>(1, q.shape()[3])}, [](OpCall::Strategies& s) {
-    const bool shared_bias = is_shared_bias(s, 4);
+    const bool shared_bias = is_shared(s, 4), shared_sinks = is_shared(s, 5);
     s.all_replicated(2);
     Placement p;
-    if (batch_cut(s, 4, &p)) s.add({p, p, p, p, shared_bias ? R_ : p}, {p, p});
+    if (batch_cut(s, 4, &p)) s.add({p, p, p, p, shared_bias ? R_ : p, shared_sinks ? R_ : p}, {p, p});
     for (const HeadCut& c : head_cuts(s, {0}, {1, 2}))
-      s.add({c.q, c.kv, c.kv, R_, c.rows_bias}, {c.q, c.rows_bias});
+      s.add({c.q, c.kv, c.kv, R_, c.rows_bias, c.rows_bias}, {c.q, c.rows_bias});
   });
   Tensor out = op.output(q.shape(), q.dtype());
   const DType type = sum_type(q.dtype());
@@ -186,20 +206,23 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   const kernels::Attention a = settings_of(o, op.in(0), keys);
   op.flops(flops_of(op.in(0), a));
   const Tensor room = OpCall::workspace(op.kernels().attention_workspace(a, op.in(0), op.in(1)), type);
-  op.run(&Kernels::attention, a, op.in(0), op.in(1), op.in(2), op.in(3), op.in(4), out, lse, room);
-  op.record({op.in(0), op.in(1), op.in(2), out, lse, key_mask, bias},
+  op.run(&Kernels::attention, a, op.in(0), op.in(1), op.in(2), op.in(3), op.in(4), op.in(5), out, lse, room);
+  op.record({op.in(0), op.in(1), op.in(2), out, lse, key_mask, bias, sinks},
             [o, row_offset = Context::current().random.row_offset](const Vjp& v) -> Tensors {
-              const Tensor mask = v.saved(5), bias = v.saved(6);
+              const Tensor mask = v.saved(5), bias = v.saved(6), sinks = v.saved(7);
               Restore<i64> same_draws(Context::current().random.row_offset, row_offset);
               if (v.create_graph())
                 return composed_vjp(
-                    v, {v.saved(0), v.saved(1), v.saved(2), mask, bias}, [o](const Tensors& in) {
-                      return Tensors{attention_composed(in[0], in[1], in[2], o, in[3], in[4])};
+                    v, {v.saved(0), v.saved(1), v.saved(2), mask, bias, sinks}, [o](const Tensors& in) {
+                      return Tensors{attention_composed(in[0], in[1], in[2], o, in[3], in[4], in[5])};
                     });
               REDCO_CHECK(o.kv_length < 0, "[attention] a cache has no gradient");
               auto d = attention_backward(v.saved(0), v.saved(1), v.saved(2), v.saved(3), v.saved(4), v.g(),
-                                          o, mask, bias);
-              return {d[0], d[1], d[2], {}, d[3]};
+                                          o, mask, bias, sinks);
+              return {
+                  d[0], d[1],
+                  d[2], {},
+                  d[3], sinks.defined() ? sinks_gradient(sinks, v.saved(3), v.saved(4), v.g()) : Tensor()};
             });
   return out;
 }
@@ -212,7 +235,10 @@ Tensor visibility(i64 Tq, i64 Tk, const AttentionOptions& o, const Tensor& key_m
   for (i64 i = 0; i < Tq; ++i)
     for (i64 j = 0; j < Tk; ++j) {
       const i64 at = i + Tk - Tq;
-      by_place[i * Tk + j] = (o.causal && j > at) || (o.window > 0 && j <= at - o.window) ? 0 : 1;
+      by_place[i * Tk + j] =
+          (o.causal && j > at) || (o.ahead >= 0 && j > at + o.ahead) || (o.window > 0 && j <= at - o.window)
+              ? 0
+              : 1;
     }
   Tensor sees = cast(from_values({1, 1, 1, Tq, Tk}, std::span<const double>(by_place), {}), dtype);
   if (key_mask.defined()) {
@@ -224,14 +250,26 @@ Tensor visibility(i64 Tq, i64 Tk, const AttentionOptions& o, const Tensor& key_m
   return log(sees);
 }
 
+// The scores that ALiBi adds: [1, Hkv, G, Tq, Tk].
+Tensor alibi(const AttentionOptions& o, i64 Hkv, i64 G, i64 Tq, i64 Tk, DType dtype) {
+  std::vector<double> values;
+  values.reserve(Hkv * G * Tq * Tk);
+  for (i64 h = 0; h < Hkv * G; ++h)
+    for (i64 i = 0; i < Tq; ++i)
+      for (i64 j = 0; j < Tk; ++j)
+        values.push_back(static_cast<double>((*o.slopes)[h]) * static_cast<double>(j - (i + Tk - Tq)));
+  return cast(from_values({1, Hkv, G, Tq, Tk}, std::span<const double>(values), {}), dtype);
+}
+
 }  // namespace
 
 Tensor attention_composed(const Tensor& queries, const Tensor& k0, const Tensor& v0,
-                          const AttentionOptions& o, const Tensor& key_mask, const Tensor& bias) {
+                          const AttentionOptions& o, const Tensor& key_mask, const Tensor& bias,
+                          const Tensor& sinks) {
   const Tensor q = to_sum_type(queries);
-  if (const Fold fold({q, k0, v0, key_mask, bias}, q.size(0)); fold.needed())
-    return fold.out(
-        attention_composed(fold.in(q), fold.in(k0), fold.in(v0), o, fold.in(key_mask), fold.in(bias)));
+  if (const Fold fold({q, k0, v0, key_mask, bias, sinks}, q.size(0)); fold.needed())
+    return fold.out(attention_composed(fold.in(q), fold.in(k0), fold.in(v0), o, fold.in(key_mask),
+                                       fold.in(bias), fold.in(sinks)));
   const i64 Tk = o.kv_length >= 0 ? o.kv_length : k0.size(1);
   const Tensor k = cast(narrow(k0, 1, 0, Tk), q.dtype()), v = cast(narrow(v0, 1, 0, Tk), q.dtype());
   const i64 B = q.size(0), Tq = q.size(1), H = q.size(2), D = q.size(3), Hkv = k.size(2), G = H / Hkv;
@@ -242,9 +280,16 @@ Tensor attention_composed(const Tensor& queries, const Tensor& k0, const Tensor&
   Tensor scores = scale(matmul(qh, kh, false, true), o.softcap > 0 ? o.scale / o.softcap : o.scale);
   if (o.softcap > 0) scores = scale(tanh(scores), o.softcap);
   if (bias.defined()) scores = scores + reshape(bias, {bias.size(0), Hkv, G, Tq, Tk});
-  if (o.causal || o.window > 0 || key_mask.defined())
+  if (o.slopes) scores = scores + alibi(o, Hkv, G, Tq, Tk, q.dtype());
+  if (o.causal || o.ahead >= 0 || o.window > 0 || key_mask.defined())
     scores = scores + visibility(Tq, Tk, o, key_mask, q.dtype());
-  Tensor p = softmax(scores);
+  Tensor p;
+  if (sinks.defined()) {
+    const Tensor sink = broadcast_to(reshape(sinks, {sinks.size(0), Hkv, G, 1, 1}), {B, Hkv, G, Tq, 1});
+    p = narrow(softmax(concat({scores, sink}, 4)), 4, 0, Tk);
+  } else {
+    p = softmax(scores);
+  }
   if (o.dropout > 0)
     p = reshape(dropout(reshape(p, {B, H, Tq, Tk}), o.dropout, o.dropout_key), {B, Hkv, G, Tq, Tk});
   const Tensor out = matmul(p, vh);  // [B, Hkv, G, Tq, D]

@@ -9,24 +9,28 @@ struct AttentionOptions {
   double scale = 1;     // of q k^T
   double softcap = 0;   // > 0: scores are softcap * tanh(scale q k^T / softcap), before masks and bias
   bool causal = false;  // query i attends to keys <= i + Tk - Tq
-  i64 window = 0;       // > 0: at most this many previous keys (sliding window)
+  i64 window = 0;       // > 0: at most this many previous keys (sliding window), the query's own included
+  i64 ahead = -1;       // >= 0: at most this many later keys
   i64 kv_length = -1;   // number of keys used of k, v (a cache may be longer); -1: all
   double dropout = 0;   // rate for the probabilities, drawn at coordinates (example, head, query, key)
   u64 dropout_key = 0;
   // Rows with several samples, Tq = Tk: key_mask holds the sample number of each key (0: padding), and a
   // query attends only to keys of the same sample.
   bool segmented = false;
+  // ALiBi (Press et al. 2022): slopes[h] * (j - i) is added to the score of query i and key j, both counted
+  // from the end; one slope per head of q. null: none.
+  std::shared_ptr<const std::vector<float>> slopes{};
 };
 
 // Returns [B, Tq, H, D] for q [B, Tq, H, D], k and v [B, Tk, Hkv, D], where H is a multiple of Hkv. k and v
 // of a cache may be bf16; sums have q's type. key_mask:
 // [B, Tk] i32 (0: masked key; kv_length columns are enough) or undefined. bias: [1 or B, H, Tq, Tk], added to
-// the scaled scores, or undefined. A query without keys gets zeros. No Tq x Tk matrix is stored (Dao et al.
-// 2022).
+// the scaled scores, or undefined. sinks: [1 or B, H], a further score of each head that has no value
+// (GPT-OSS), or undefined. A query without keys gets zeros. No Tq x Tk matrix is stored (Dao et al. 2022).
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o,
-                 const Tensor& key_mask = {}, const Tensor& bias = {});
+                 const Tensor& key_mask = {}, const Tensor& bias = {}, const Tensor& sinks = {});
 Tensor attention_composed(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o,
-                          const Tensor& key_mask = {}, const Tensor& bias = {});
+                          const Tensor& key_mask = {}, const Tensor& bias = {}, const Tensor& sinks = {});
 
 // Rotary position embedding (Su et al. 2021) of the first 2 * inv_freq.size() of D dims. x [B, T, H, D],
 // positions [B, T]. interleaved: rotates the pairs (2i, 2i+1), otherwise (i, i + half).

@@ -6,22 +6,13 @@
 #include <map>
 
 #include "base/error.h"
+#include "models/model.h"
 
 namespace redco {
 
 namespace {
 
-std::string language_model(const std::string& family) {
-  static const std::map<std::string, std::string> classes = {
-      {"gpt2", "GPT2LMHeadModel"},       {"gptj", "GPTJForCausalLM"},
-      {"opt", "OPTForCausalLM"},         {"llama", "LlamaForCausalLM"},
-      {"mistral", "MistralForCausalLM"}, {"qwen2", "Qwen2ForCausalLM"},
-      {"qwen3", "Qwen3ForCausalLM"},     {"gemma", "GemmaForCausalLM"},
-      {"gemma2", "Gemma2ForCausalLM"},   {"gemma3_text", "Gemma3ForCausalLM"},
-      {"mixtral", "MixtralForCausalLM"}, {"mamba2", "Mamba2ForCausalLM"}};
-  const auto it = classes.find(family);
-  return it == classes.end() ? "" : it->second;
-}
+std::string language_model(const std::string& family) { return language_model_class(family); }
 
 // For pipelines with their own networks.
 std::string no_model(const std::string&) { return ""; }

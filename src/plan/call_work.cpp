@@ -85,7 +85,7 @@ void set_matmul(CallWork& w, const KernelCall& c) {
 double pairs_of(const kernels::Attention& a, i64 queries) {
   const auto t = static_cast<double>(queries), keys = static_cast<double>(a.keys);
   double pairs = a.causal ? t * keys - t * (t - 1) / 2 : t * keys;
-  if (a.window > 0) pairs = std::min(pairs, t * static_cast<double>(a.window));
+  if (a.window > 0) pairs = std::min(pairs, t * static_cast<double>(a.window + std::max<i64>(0, a.ahead)));
   return pairs;
 }
 

@@ -131,16 +131,16 @@ void Measurement::attention(bool bf16, double dropout) {
       p.measure(
           [&] {
             const View q = in(), k = in(), v = in();
-            c.run(&Kernels::attention, a, q, k, v, View(), View(), p.output(x, type), p.output({1, H, T}),
-                  room);
+            c.run(&Kernels::attention, a, q, k, v, View(), View(), View(), p.output(x, type),
+                  p.output({1, H, T}), room);
           },
           {d.middle});
       const View back = p.workspace(table.attention_backward_workspace(a, sizes, sizes), DType::f32);
       p.measure(
           [&] {
             const View q = in(), k = in(), v = in(), out = in(), lse = p.input({1, H, T}), g = in();
-            c.run(&Kernels::attention_backward, a, q, k, v, out, lse, g, View(), View(), p.output(x, type),
-                  p.output(x, type), p.output(x, type), View(), back);
+            c.run(&Kernels::attention_backward, a, q, k, v, out, lse, g, View(), View(), View(),
+                  p.output(x, type), p.output(x, type), p.output(x, type), View(), back);
           },
           {d.middle});
     }
@@ -157,7 +157,8 @@ void Measurement::decoding(DType cache) {
     p.measure(
         [&] {
           const View query = p.input(q), k = p.input(kv, cache), v = p.input(kv, cache);
-          c.run(&Kernels::attention, a, query, k, v, View(), View(), p.output(q), p.output({1, H, 1}), room);
+          c.run(&Kernels::attention, a, query, k, v, View(), View(), View(), p.output(q), p.output({1, H, 1}),
+                room);
         },
         d.all());
   }

@@ -25,7 +25,7 @@ std::vector<StoredPiece> stored_pieces(const ParamSpec& s) {
     const i64 all = stored.transposed ? stored.shape[1] : 0;
     for (i64 r = 0; r < rows; ++r)
       for (i64 k = 0; k < row; ++k)
-        index[r * row + k] = stored.transposed ? k * all + stored.row + r : (stored.row + r) * row + k;
+        index[r * row + k] = stored.transposed ? k * all + stored.row_of(r) : stored.row_of(r) * row + k;
   }
   if (stored.joined.empty()) return out;
   // Rows (of each matrix in a stack) between the rows of other parts.

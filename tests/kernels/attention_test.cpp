@@ -15,7 +15,8 @@ template <class T>
 struct Problem {
   AttentionShape s;
   AttentionArgs a;
-  std::vector<T> q, k, v, g, bias;
+  std::vector<T> q, k, v, g, bias, sinks;
+  std::vector<float> slopes;
   std::vector<i32> mask, q_segment, k_segment;
 
   void point() {
@@ -23,6 +24,8 @@ struct Problem {
     a.q_segment = q_segment.empty() ? nullptr : q_segment.data();
     a.k_segment = k_segment.empty() ? nullptr : k_segment.data();
     a.bias = bias.empty() ? nullptr : bias.data();
+    a.sinks = sinks.empty() ? nullptr : sinks.data();
+    a.slopes = slopes.empty() ? nullptr : slopes.data();
   }
 };
 
@@ -35,6 +38,10 @@ enum Extra {
   kCausal = 32,
   kWindow = 64,
   kCap = 256,
+  kAhead = 512,
+  kSlopes = 1024,
+  kSinks = 2048,
+  kSinksShared = 4096,
 };
 
 template <class T>
@@ -65,6 +72,15 @@ Problem<T> make(i64 B, i64 Tq, i64 Tk, i64 H, i64 Hkv, i64 D, int extra) {
     p.a.head_offset = 7;
   }
   if (extra & kCap) p.a.softcap = 1.2;
+  if (extra & kAhead) p.a.ahead = Tk / 4;
+  if (extra & kSlopes) {
+    p.slopes = random_array<float>(H, 9);
+    for (float& slope : p.slopes) slope /= static_cast<float>(Tk);  // so that scores keep their size
+  }
+  if (extra & (kSinks | kSinksShared)) {
+    p.a.sinks_B = extra & kSinksShared ? 1 : B;
+    p.sinks = random_array<T>(p.a.sinks_B * H, 10);
+  }
   if (extra & (kBias | kBiasShared)) {
     p.a.bias_B = extra & kBiasShared ? 1 : B;
     p.a.bias_H = extra & kBiasShared ? (extra & kBias ? 1 : H) : H;
@@ -91,6 +107,7 @@ void slow(const Problem<T>& p, std::vector<double>& out, std::vector<double>& ls
           const i64 last = i + Tk - Tq;
           if (p.a.causal && j > last) continue;
           if (p.a.window > 0 && j <= last - p.a.window) continue;
+          if (p.a.ahead >= 0 && j > last + p.a.ahead) continue;
           if (!p.mask.empty() && !p.mask[b * Tk + j]) continue;
           if (!p.q_segment.empty() && p.q_segment[b * Tq + i] != p.k_segment[b * Tk + j]) continue;
           double s = 0;
@@ -100,9 +117,14 @@ void slow(const Problem<T>& p, std::vector<double>& out, std::vector<double>& ls
           s *= p.a.scale;
           if (p.a.softcap > 0) s = p.a.softcap * std::tanh(s / p.a.softcap);
           e[j] = s + (p.bias.empty() ? 0 : static_cast<double>(p.bias[(cell * Tq + i) * Tk + j]));
+          if (!p.slopes.empty()) e[j] += static_cast<double>(p.slopes[h]) * static_cast<double>(j - last);
           top = std::max(top, e[j]);
         }
+        const double sink =
+            p.sinks.empty() ? -INFINITY : static_cast<double>(p.sinks[(p.a.sinks_B == 1 ? 0 : b) * H + h]);
+        top = std::max(top, sink);
         if (top == -INFINITY) continue;
+        sum = std::exp(sink - top);
         for (double& v : e) sum += v = std::exp(v - top);
         lse[(b * H + h) * Tq + i] = top + std::log(sum);
         for (i64 j = 0; j < Tk; ++j) {
@@ -197,7 +219,11 @@ const int kExtras[] = {0,
                        kCap | kMask | kDropout | kWindow,
                        kBias,
                        kBiasShared | kCausal,
-                       kBias | kBiasShared | kDropout | kMask};
+                       kBias | kBiasShared | kDropout | kMask,
+                       kWindow | kAhead | kMask,
+                       kSlopes | kCausal | kMask,
+                       kSinks | kCausal | kWindow,
+                       kSinksShared | kMask | kDropout | kSlopes};
 
 TEST(Attention, ForwardAgreesWithTheSlowTwin) {
   for (const Size& z : kSizes)
@@ -306,6 +332,7 @@ TEST(Attention, BackwardOverSeveralBlocksAgreesWithTheFormula) {
             for (i64 d = 0; d < z.D; ++d) delta += p.g[at + d] * r.out[at + d];
             for (i64 j = 0; j < z.Tk; ++j) {
               if ((p.a.causal && j > last) || (p.a.window > 0 && j <= last - p.a.window)) continue;
+              if (p.a.ahead >= 0 && j > last + p.a.ahead) continue;
               if (!p.mask.empty() && !p.mask[b * z.Tk + j]) continue;
               if (!p.q_segment.empty() && p.q_segment[b * z.Tq + i] != p.k_segment[b * z.Tk + j]) continue;
               const double* q = &p.q[(b * z.Tq + i) * s.q_stride + h * z.D];
@@ -321,6 +348,8 @@ TEST(Attention, BackwardOverSeveralBlocksAgreesWithTheFormula) {
                 slope *= 1 - t * t;
               }
               score += p.bias.empty() ? 0 : p.bias[cell + i * z.Tk + j];
+              if (!p.slopes.empty())
+                score += static_cast<double>(p.slopes[h]) * static_cast<double>(j - last);
               if (p.a.dropout > 0)
                 keep = (philox_word(p.a.dropout_key, p.a.batch_offset + b, p.a.head_offset + h, i, j) >> 8) *
                                    0x1p-24 >=

@@ -25,6 +25,21 @@ Json minimal(const std::string& family) {
   if (family == "opt")
     return {{"model_type", family},   {"vocab_size", 11},         {"hidden_size", 8},
             {"num_hidden_layers", 2}, {"num_attention_heads", 2}, {"ffn_dim", 16}};
+  if (family == "gpt_bigcode")
+    return {{"model_type", family}, {"vocab_size", 11}, {"n_embd", 8}, {"n_layer", 2}, {"n_head", 2}};
+  if (family == "bloom")
+    return {{"model_type", family}, {"vocab_size", 11}, {"hidden_size", 8}, {"n_layer", 2}, {"n_head", 2}};
+  if (family == "mpt")
+    return {{"model_type", family}, {"vocab_size", 11}, {"d_model", 8}, {"n_layers", 2}, {"n_heads", 2}};
+  if (family == "falcon")
+    return {{"model_type", family},
+            {"vocab_size", 11},
+            {"hidden_size", 8},
+            {"num_hidden_layers", 2},
+            {"num_attention_heads", 2}};
+  if (family == "gpt_neox" || family == "stablelm")  // a quarter of a head is rotated
+    return {{"model_type", family},   {"vocab_size", 11},         {"hidden_size", 16},
+            {"num_hidden_layers", 2}, {"num_attention_heads", 2}, {"intermediate_size", 16}};
   if (family == "t5")
     return {{"model_type", family}, {"vocab_size", 11}, {"d_model", 8},
             {"d_ff", 16},           {"num_layers", 2},  {"num_heads", 2}};
@@ -104,9 +119,9 @@ TEST(ModelConfigs, EveryFamilyNeedsItsSizes) {
 
 TEST(ModelConfigs, UnknownKeysAndFamiliesAreErrors) {
   for (const std::string& family : model_families()) {
-    EXPECT_THAT(error_of(family, {{"alibi", true}}),
-                AllOf(HasSubstr("config.json"), HasSubstr("alibi=true"), HasSubstr("ignore_config_keys")));
-    EXPECT_EQ(error_of(family, {{"alibi", nullptr}}), "no error");
+    EXPECT_THAT(error_of(family, {{"no_alibi", true}}),
+                AllOf(HasSubstr("config.json"), HasSubstr("no_alibi=true"), HasSubstr("ignore_config_keys")));
+    EXPECT_EQ(error_of(family, {{"no_alibi", nullptr}}), "no error");
     EXPECT_THAT(error_of(family, {{"quantization_config", {{"bits", 4}}}}), HasSubstr("not supported"));
     EXPECT_THAT(error_of(family, {{"add_cross_attention", true}}), HasSubstr("not supported"));
   }
@@ -223,9 +238,12 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsWithTheSupportedOnes) {
       {"llama", {{"partial_rotary_factor", 0.5}}, "supported: 1"},
       {"llama", {{"sliding_window", 4}}, "no such setting"},
       {"llama",
-       {{"rope_scaling", {{"type", "dynamic"}, {"factor", 2.0}}}},
-       "supported: default, linear, llama3, yarn"},
-      {"llama", {{"rope_parameters", {{"rope_type", "longrope"}}}}, "supported: default, linear"},
+       {{"rope_scaling", {{"type", "mrope"}, {"factor", 2.0}}}},
+       "supported: default, linear, dynamic, llama3, yarn, longrope"},
+      {"llama", {{"rope_scaling", {{"type", "dynamic"}}}}, "factor: missing"},
+      {"llama",
+       {{"rope_parameters", {{"rope_type", "longrope"}}}},
+       "short_factor: expected 2 numbers above 0"},
       {"llama", {{"rope_scaling", {{"type", "linear"}}}}, "factor: missing"},
       {"llama", {{"rope_scaling", {{"type", "linear"}, {"factor", 0}}}}, "above 0"},
       {"llama", {{"rope_scaling", {{"type", "linear"}, {"factor", "4"}}}}, "finite number"},
@@ -273,6 +291,34 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsWithTheSupportedOnes) {
       {"mixtral", {{"router_jitter_noise", 0.1}}, "supported: 0"},
       {"mixtral", {{"hidden_act", "relu2"}}, "inside experts"},
       {"mixtral", {{"sliding_window", 0}}, "at least 1"},
+      {"phi3", {{"partial_rotary_factor", 1.5}}, "at most 1"},
+      {"phi3", {{"partial_rotary_factor", 0.75}}, "expected an even number"},
+      {"phi3", {{"attention_bias", true}}, "supported: false"},
+      {"gpt_neox",
+       {{"rotary_pct", 0.5}, {"rope_parameters", {{"partial_rotary_factor", 0.25}}}},
+       "keep one of them"},
+      {"falcon", {{"new_decoder_architecture", true}, {"parallel_attn", false}}, "needs true"},
+      {"falcon", {{"new_decoder_architecture", true}, {"num_kv_heads", 3}}, "expected a divisor"},
+      {"falcon", {{"num_ln_in_parallel_attn", 2}}, "supported: 1"},
+      {"falcon", {{"attention_dropout", 0.1}}, "supported: 0.0"},
+      {"mpt", {{"attn_config", {{"alibi", false}}}}, "alibi: not supported"},
+      {"mpt", {{"attn_config", {{"clip_qkv", "a"}}}}, "expected a number"},
+      {"mpt", {{"expansion_ratio", 3}}, "supported: 4"},
+      {"gpt_bigcode", {{"num_key_value_heads", 2}}, "supported: 1"},
+      {"starcoder2", {{"norm_type", "rms"}}, "supported"},
+      {"olmo", {{"clip_qkv", -1.0}}, "above 0"},
+      {"olmo3", {{"layer_types", {"full_attention"}}}, "num_hidden_layers=2"},
+      {"cohere2", {{"use_qk_norm", true}}, "supported: false"},
+      {"smollm3", {{"no_rope_layers", {1}}}, "num_hidden_layers=2"},
+      {"smollm3", {{"layer_types", {"full_attention", "sliding_attention"}}}, "sliding_attention need it"},
+      {"qwen2_moe", {{"num_experts", 2}}, "expected at most num_experts=2"},
+      {"qwen2_moe", {{"layer_types", {"full_attention", "sliding_attention"}}}, "use_sliding_window"},
+      {"qwen3_moe", {{"mlp_only_layers", 1}}, "expected a list"},
+      {"deepseek_v3", {{"n_group", 7}}, "expected a divisor of n_routed_experts"},
+      {"deepseek_v3", {{"n_group", 4}, {"topk_group", 5}}, "at most n_group"},
+      {"deepseek_v3", {{"n_routed_experts", 16}, {"n_group", 8}, {"topk_group", 1}}, "fewer experts"},
+      {"deepseek_v3", {{"scoring_func", "softmax"}}, "supported"},
+      {"deepseek_v2", {{"topk_method", "noaux_tc"}}, "supported"},
       {"mamba2", {{"num_heads", 3}}, "3 heads of head_dim=4 are not expand=2 times hidden_size=8"},
       {"mamba2", {{"n_groups", 3}}, "expected a divisor of num_heads=4"},
       {"mamba2", {{"time_step_limit", {0.0, "Infinity"}}}, "expected [low, high]"},
@@ -328,7 +374,7 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsWithTheSupportedOnes) {
 TEST(ModelConfigs, RopeSpellingsAgree) {
   const auto frequencies = [](const Json& json) {
     ModelConfig c(json.dump(), "config.json");
-    const RopeOptions o = read_rope(c, 16, 64);
+    const RopeOptions o = read_rope(c, 16, 64).usual;
     return std::make_pair(*o.inv_freq, o.attention_factor);
   };
   const Json llama3 = {{"factor", 8.0},

@@ -13,8 +13,11 @@ std::string cut_of(const ShardedSpecs& s, size_t i) {
 }
 
 // Only the declaration tells that this layer of dit is the second of a pair: the first one makes the time's
-// embedding, which other layers read too.
-bool only_declared(const std::string& name) { return name.starts_with("t_block.1."); }
+// embedding, which other layers read too. And that the vectors of latent attention belong to all heads.
+bool only_declared(const std::string& name) {
+  return name.starts_with("t_block.1.") || name.find("q_a_proj") != std::string::npos ||
+         name.find("kv_a_proj") != std::string::npos;
+}
 
 void expect_found_roles(const Model& model) {
   std::vector<ParamSpec> found = model.params().specs;

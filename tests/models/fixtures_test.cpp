@@ -50,6 +50,19 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::ValuesIn(kMeshes)),
     param_name);
 
+// Families whose differences are switches of the one decoder.
+INSTANTIATE_TEST_SUITE_P(
+    Decoders, Fixtures,
+    ::testing::Combine(::testing::Values("phi3", "gpt_neox", "falcon", "bloom", "starcoder2", "olmo2",
+                                         "cohere2", "qwen2_moe", "qwen3_moe", "deepseek_v3", "phi",
+                                         "phi3-longrope", "llama-rope-dynamic", "gpt_neox-sequential",
+                                         "falcon-mqa", "falcon-alibi", "bloom-variants", "mpt", "gpt_bigcode",
+                                         "gpt_bigcode-heads", "stablelm", "stablelm-parallel", "olmo",
+                                         "olmo3", "granite", "cohere", "glm4", "smollm3", "nemotron",
+                                         "exaone4", "deepseek_v2"),
+                       ::testing::ValuesIn(kMeshes)),
+    param_name);
+
 // Parameters that are sharded over the replicas too, and gathered by the ops that use them.
 class ShardedParameters : public ::testing::TestWithParam<const char*> {};
 TEST_P(ShardedParameters, GiveTheSameNumbers) {
@@ -64,7 +77,7 @@ TEST_P(ShardedParameters, GiveTheSameNumbers) {
 INSTANTIATE_TEST_SUITE_P(Families, ShardedParameters,
                          ::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "bart", "bert-seqcls", "vit",
                                            "vit-gpt2", "performer", "qwen3", "gemma2", "mixtral", "mamba2",
-                                           "dit"),
+                                           "dit", "falcon", "olmo2", "deepseek_v3"),
                          fixture_name);
 
 // Weights of a storage type, and fp32 weights with the same values. With groups, a product of one row (the
@@ -91,7 +104,8 @@ TEST_P(StoredWeights, GiveWhatTheirValuesGive) {
 }
 INSTANTIATE_TEST_SUITE_P(Families, StoredWeights,
                          ::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "bart", "bert-seqcls", "vit",
-                                           "vit-gpt2", "qwen3", "gemma2", "mixtral", "mamba2", "dit"),
+                                           "vit-gpt2", "qwen3", "gemma2", "mixtral", "mamba2", "dit", "phi3",
+                                           "bloom", "qwen2_moe", "deepseek_v3"),
                          fixture_name);
 
 // last_hidden_state() is what transformers' model without head returns: the last of hidden_states.
@@ -131,8 +145,9 @@ TEST_P(LastHiddenState, IsTheInputOfTheHead) {
     });
 }
 INSTANTIATE_TEST_SUITE_P(Families, LastHiddenState,
-                         ::testing::Values("gpt2", "gptj", "opt", "llama", "gemma2", "mamba2", "t5", "bart",
-                                           "vit-gpt2", "bert-mlm", "vit", "performer", "mlp-mixer"),
+                         ::testing::Values("gpt2", "gptj", "opt", "llama", "gemma2", "deepseek_v3", "mamba2",
+                                           "t5", "bart", "vit-gpt2", "bert-mlm", "vit", "performer",
+                                           "mlp-mixer"),
                          fixture_name);
 
 TEST(LastHiddenState, IsRefusedWhereAFamilyHasNone) {
@@ -162,7 +177,9 @@ INSTANTIATE_TEST_SUITE_P(Configs, OlderConfig,
                          ::testing::Values("gptj", "llama", "gpt2-variants", "opt-postnorm",
                                            "llama-rope-linear", "llama-rope-llama3", "llama-rope-yarn",
                                            "mistral-window", "qwen2-window", "t5", "t5-v1_1", "qwen3",
-                                           "gemma", "gemma2", "gemma3", "mixtral"),
+                                           "gemma", "gemma2", "gemma3", "mixtral", "phi3", "gpt_neox",
+                                           "falcon", "bloom", "starcoder2", "olmo2", "cohere2", "qwen2_moe",
+                                           "qwen3_moe", "deepseek_v3"),
                          fixture_name);
 
 // Inefficient rules give the same numbers.
@@ -235,13 +252,14 @@ INSTANTIATE_TEST_SUITE_P(Families, RandomRules,
                          ::testing::Values("gpt2", "gptj", "opt", "opt-postnorm", "llama", "llama-tied-bias",
                                            "qwen2-window", "qwen3", "gemma3", "mixtral", "t5", "bart",
                                            "bert-mlm", "bert-seqcls", "vit", "vit-gpt2", "mlp-mixer",
-                                           "performer", "mlp", "mamba2"),
+                                           "performer", "mlp", "mamba2", "gpt_neox", "olmo2", "stablelm",
+                                           "qwen2_moe", "deepseek_v3"),
                          fixture_name);
 
 // Blocks that keep only their input give the same gradients as blocks that keep all activations.
 TEST(Recompute, GivesTheSameGradients) {
-  for (const char* name :
-       {"gpt2", "gptj", "opt-postnorm", "llama", "bert-mlm", "vit", "mlp-mixer", "performer", "mamba2"}) {
+  for (const char* name : {"gpt2", "gptj", "opt-postnorm", "llama", "bert-mlm", "vit", "mlp-mixer",
+                           "performer", "mamba2", "falcon", "deepseek_v3"}) {
     SCOPED_TRACE(name);
     const Results kept = run_model(fixture(name), {1, 2});
     EXPECT_EQ(run_model(fixture(name), {1, 2}, {.recompute = true}), kept);

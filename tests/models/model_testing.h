@@ -56,7 +56,7 @@ namespace detail {
 // The index of an element of spec `s` in its stored tensor.
 inline i64 stored_index(const ParamSpec& s, i64 element) {
   const i64 width = numel(s.shape) / s.shape[0];  // of a row
-  const i64 row = s.stored.row + element / width, column = element % width;
+  const i64 row = s.stored.row_of(element / width), column = element % width;
   return s.stored.transposed ? column * s.stored.shape[1] + row : row * width + column;
 }
 

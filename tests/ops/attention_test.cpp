@@ -51,6 +51,39 @@ TEST(Attention, CausalWindowMaskAndBiasPassCheckOp) {
   }
 }
 
+// A window to both sides, and slopes of ALiBi for each head.
+TEST(Attention, WindowsToBothSidesAndAlibiPassCheckOp) {
+  OpCase both{"both sides",
+              {q_input(), kv_input(2), kv_input(2), mask_input()},
+              with({.scale = 0.7, .window = 2, .ahead = 1})};
+  both.combinations = 60;
+  check_op(both);
+  const auto slopes = std::make_shared<const std::vector<float>>(std::vector<float>{0.5, 0.25, 0.125, 1});
+  OpCase alibi{"alibi",
+               {q_input(), kv_input(2), kv_input(2), mask_input()},
+               with({.scale = 0.7, .causal = true, .slopes = slopes})};
+  alibi.combinations = 120;
+  check_op(alibi);
+}
+
+TEST(Attention, SinksPassCheckOp) {
+  for (const i64 batch : {1, 2}) {
+    OpCase sinks{"sinks", {q_input(), kv_input(2), kv_input(2), {{batch, 4}, -1, 1}}, [](const Xs& x) {
+                   return attention(x[0], x[1], x[2], {.scale = 0.7, .causal = true, .window = 2}, {}, {},
+                                    x[3]);
+                 }};
+    sinks.combinations = 120;
+    check_op(sinks);
+  }
+  OpCase masked{
+      "sinks, masked", {q_input(), kv_input(4), kv_input(4), mask_input(), {{1, 4}, -1, 1}}, [](const Xs& x) {
+        const AttentionOptions o{.scale = 0.7, .softcap = 1.5, .dropout = 0.3, .dropout_key = 5};
+        return attention(x[0], x[1], x[2], o, x[3], {}, x[4]);
+      }};
+  masked.combinations = 60;
+  check_op(masked);
+}
+
 // Soft cap: fused with masks and dropout; composed of simpler ops with a bias.
 TEST(Attention, SoftCapPassesCheckOp) {
   OpCase plain{"capped", {q_input(), kv_input(2), kv_input(2)}, with({.scale = 0.7, .softcap = 1.5})};

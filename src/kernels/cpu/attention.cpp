@@ -65,13 +65,26 @@ void attend(const AttentionShape& s, const Rows<T>& r, ScoreBlock<T> block, cons
   }
 }
 
+// sink: a further score of the rows, or null.
 template <class T>
-void finish(T* out, i64 ld, i64 rows, i64 D, const T* m, const T* l, T* lse) {
+void finish(T* out, i64 ld, i64 rows, i64 D, const T* m, const T* l, const T* sink, T* lse) {
   for (i64 i = 0; i < rows; ++i) {
-    const T by = l[i] == 0 ? T(0) : 1 / l[i];
-    lse[i] = l[i] == 0 ? -std::numeric_limits<T>::infinity() : m[i] + std::log(l[i]);
+    T top = m[i], sum = l[i], factor = 1;
+    if (sink) {
+      top = std::max(m[i], *sink);
+      factor = std::exp(m[i] - top);
+      sum = sum * factor + std::exp(*sink - top);
+    }
+    const T by = sum == 0 ? T(0) : factor / sum;
+    lse[i] = sum == 0 ? -std::numeric_limits<T>::infinity() : top + std::log(sum);
     REDCO_ISA_CALL(scale_rows(out + i * ld, ld, 1, D, &by));
   }
+}
+
+// The sink of batch b and head h, or null.
+template <class T>
+const T* sink_of(const AttentionShape& s, const AttentionArgs& a, i64 b, i64 h) {
+  return a.sinks ? static_cast<const T*>(a.sinks) + (a.sinks_B == 1 ? 0 : b) * s.H + h : nullptr;
 }
 
 constexpr i64 kCacheBlock = 64, kMostSplits = 32;
@@ -146,7 +159,7 @@ void decode(const AttentionShape& s, const AttentionArgs& a, const T* q, const B
       sum += by * part[s.D + 1];
       REDCO_ISA_CALL(axpy(by, part, o, s.D));
     }
-    finish(o, s.D, 1, s.D, &top, &sum, lse + row);
+    finish(o, s.D, 1, s.D, &top, &sum, sink_of<T>(s, a, row / s.H, row % s.H), lse + row);
   }
 }
 
@@ -213,7 +226,8 @@ void attention(const AttentionShape& s, const AttentionArgs& a, const X* q, cons
     }
     attend(s, rows, block, k + b * s.k_batch_stride + hkv * s.D, v + b * s.v_batch_stride + hkv * s.D,
            keys_of(s, a, q0, q0 + block.rows), room);
-    finish(rows.out, rows.out_ld, block.rows, s.D, m, l, lse + (b * s.H + h) * s.Tq + q0);
+    finish(rows.out, rows.out_ld, block.rows, s.D, m, l, sink_of<T>(s, a, b, h),
+           lse + (b * s.H + h) * s.Tq + q0);
     if constexpr (!kWide)
       for (i64 i = 0; i < block.rows; ++i) store(rows.out + i * s.D, result + i * s.H * s.D, s.D);
   });

@@ -23,6 +23,7 @@ inline void check_attention(const AttentionShape& s, const AttentionArgs& a) {
   REDCO_CHECK(s.Hkv > 0 ? s.H % s.Hkv == 0 : s.H == 0, "{} heads share {} key heads", s.H, s.Hkv);
   REDCO_CHECK(a.softcap == 0 || !a.bias, "attention with softcap does not support a bias");
   REDCO_CHECK(!a.q_segment == !a.k_segment, "q_segment and k_segment must both be given or both be null");
+  REDCO_CHECK(!a.sinks || a.sinks_B == 1 || a.sinks_B == s.B, "sinks of {} rows for B={}", a.sinks_B, s.B);
   REDCO_CHECK(!a.bias || ((a.bias_B == 1 || a.bias_B == s.B) && (a.bias_H == 1 || a.bias_H == s.H)),
               "bias [{}, {}] for B={} H={}", a.bias_B, a.bias_H, s.B, s.H);
 }
@@ -34,6 +35,7 @@ ScoreBlock<T> score_block(const AttentionShape& s, const AttentionArgs& a, i64 b
   k.shift = s.Tk - s.Tq;
   k.causal = a.causal;
   k.window = a.window;
+  k.ahead = a.ahead;
   k.scale = static_cast<T>(a.scale);
   k.softcap = static_cast<T>(a.softcap);
   k.key_mask = a.key_mask ? a.key_mask + b * s.Tk : nullptr;
@@ -44,6 +46,7 @@ ScoreBlock<T> score_block(const AttentionShape& s, const AttentionArgs& a, i64 b
     k.bias = static_cast<const T*>(a.bias) + cell * s.Tq * s.Tk;
     k.bias_ld = s.Tk;
   }
+  if (a.slopes) k.slope = static_cast<T>(a.slopes[h]);
   k.drop_below = drop_threshold(a.dropout);
   k.keep_scale = static_cast<T>(1 / (1 - a.dropout));
   k.key = a.dropout_key;
@@ -60,6 +63,7 @@ inline Range keys_of(const AttentionShape& s, const AttentionArgs& a, i64 q0, i6
   const i64 shift = s.Tk - s.Tq;
   Range r{0, s.Tk};
   if (a.causal) r.end = std::clamp<i64>(q1 + shift, 0, s.Tk);
+  if (a.ahead >= 0) r.end = std::min(r.end, std::clamp<i64>(q1 + shift + a.ahead, 0, s.Tk));
   if (a.window > 0) r.begin = std::clamp<i64>(q0 + shift - a.window + 1, 0, r.end);
   return r;
 }

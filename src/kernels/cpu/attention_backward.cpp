@@ -67,7 +67,9 @@ void head_backward(const AttentionShape& s, const AttentionArgs& a, ScoreBlock<T
     const T *q = x.q + q0 * x.q_ld, *g = x.g + q0 * x.o_ld, *out = x.out + q0 * x.o_ld;
     for (i64 i = 0; i < rows; ++i) delta[i] = REDCO_ISA_CALL(dot(g + i * x.o_ld, out + i * x.o_ld, s.D));
     const Range keys = keys_of(s, a, q0, q0 + rows);
-    block.whole_rows = keys.begin / kKeyBlock == (std::max(keys.end, keys.begin + 1) - 1) / kKeyBlock;
+    // With a sink, dS of the keys alone does not sum to zero.
+    block.whole_rows =
+        !a.sinks && keys.begin / kKeyBlock == (std::max(keys.end, keys.begin + 1) - 1) / kKeyBlock;
     for (i64 k0 = keys.begin / kKeyBlock * kKeyBlock; k0 < keys.end; k0 += kKeyBlock) {
       const i64 cols = std::min(kKeyBlock, keys.end - k0);
       block.k0 = k0;

@@ -21,12 +21,18 @@ AttentionShape shape_of(const Attention& a, const View& q, const View& k) {
   return s;
 }
 
-AttentionArgs args_of(const Attention& a, const View& mask, const View& bias) {
+AttentionArgs args_of(const Attention& a, const View& mask, const View& bias, const View& sinks = {}) {
   AttentionArgs out;
   out.scale = a.scale;
   out.softcap = a.softcap;
   out.causal = a.causal;
   out.window = a.window;
+  out.ahead = a.ahead;
+  if (a.slopes) out.slopes = a.slopes->data() + a.head_offset;
+  if (sinks.present) {
+    out.sinks = pointer<void>(sinks);
+    out.sinks_B = sinks.shape[0];
+  }
   out.key_mask = pointer<i32>(mask);
   if (a.segmented) out.q_segment = out.k_segment = out.key_mask;
   if (bias.present) {
@@ -126,13 +132,14 @@ void add_norms(Kernels& t) {
 
 void add_attention(Kernels& t) {
   t.attention.run = [](const Attention& a, const View& q, const View& k, const View& v, const View& mask,
-                       const View& bias, const View& out, const View& lse, const View& workspace) {
+                       const View& bias, const View& sinks, const View& out, const View& lse,
+                       const View& workspace) {
     const auto run = [&](auto zero, auto of_q, auto of_kv) {
       using T = decltype(zero);
       using Q = decltype(of_q);
       using KV = decltype(of_kv);
-      attention(shape_of(a, q, k), args_of(a, mask, bias), pointer<Q>(q), pointer<KV>(k), pointer<KV>(v),
-                pointer<Q>(out), pointer<T>(lse), pointer<T>(workspace));
+      attention(shape_of(a, q, k), args_of(a, mask, bias, sinks), pointer<Q>(q), pointer<KV>(k),
+                pointer<KV>(v), pointer<Q>(out), pointer<T>(lse), pointer<T>(workspace));
     };
     if (q.dtype == DType::bf16) return run(float{}, bf16{}, bf16{});
     visit_float(q.dtype, [&](auto zero) {
@@ -146,12 +153,12 @@ void add_attention(Kernels& t) {
   };
   t.attention_backward.run = [](const Attention& a, const View& q, const View& k, const View& v,
                                 const View& out, const View& lse, const View& g, const View& mask,
-                                const View& bias, const View& dq, const View& dk, const View& dv,
-                                const View& dbias, const View& workspace) {
+                                const View& bias, const View& sinks, const View& dq, const View& dk,
+                                const View& dv, const View& dbias, const View& workspace) {
     visit_activation(q.dtype, [&](auto zero, auto element) {
       using T = decltype(zero);
       using X = decltype(element);
-      attention_backward(shape_of(a, q, k), args_of(a, mask, bias), pointer<X>(q), pointer<X>(k),
+      attention_backward(shape_of(a, q, k), args_of(a, mask, bias, sinks), pointer<X>(q), pointer<X>(k),
                          pointer<X>(v), pointer<X>(out), pointer<T>(lse), pointer<X>(g), pointer<X>(dq),
                          pointer<X>(dk), pointer<X>(dv), pointer<T>(dbias), pointer<T>(workspace));
     });

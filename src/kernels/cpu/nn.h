@@ -53,21 +53,27 @@ struct AttentionArgs {
   double softcap = 0;              // > 0: scores are softcap * tanh(scale q k^T / softcap)
   bool causal = false;             // query i attends to keys <= i + Tk - Tq
   i64 window = 0;                  // > 0: and to keys > i + Tk - Tq - window (sliding window)
+  i64 ahead = -1;                  // >= 0: and to keys <= i + Tk - Tq + ahead
   const i32* key_mask = nullptr;   // [B,Tk]; 0: no query attends to the key
   const i32* q_segment = nullptr;  // [B,Tq] with k_segment [B,Tk]: attention stays within a segment
   const i32* k_segment = nullptr;
   // T[bias_B, bias_H, Tq, Tk] with bias_B in {1, B}, bias_H in {1, H}; added to the scores.
   const void* bias = nullptr;
   i64 bias_B = 0, bias_H = 0;
+  const float* slopes = nullptr;  // [H]: slopes[h] * (j - i - Tk + Tq) is added to the scores
+  // T[sinks_B, H] with sinks_B in {1, B}: a further score of each head, without a value. out and lse count
+  // it. The backward only needs to know that there are some.
+  const void* sinks = nullptr;
+  i64 sinks_B = 0;
   // Dropout of the probabilities: key, rate and the global offsets of batch and head on this rank (see
   // dropout below). The coordinates of an element are (batch, head, query, key).
   double dropout = 0;
   u64 dropout_key = 0;
   i64 batch_offset = 0, head_offset = 0;
 };
-// out[B,Tq,H,D] contiguous; lse[B,H,Tq] = log sum exp of the scores (-inf for a query without keys; its out
-// is 0). Sums are in T. Q, the type of q and out, and KV, that of keys and values, are T or bf16; a bf16 q
-// has more than one query and bf16 keys.
+// out[B,Tq,H,D] contiguous; lse[B,H,Tq] = log sum exp of the scores (-inf for a query without keys and
+// sinks; its out is 0). Sums are in T. Q, the type of q and out, and KV, that of keys and values, are T or
+// bf16; a bf16 q has more than one query and bf16 keys.
 template <class T, class Q, class KV>
 void attention(const AttentionShape& s, const AttentionArgs& a, const Q* q, const KV* k, const KV* v, Q* out,
                T* lse, T* workspace);

@@ -20,6 +20,7 @@ inline Columns columns_of(const ScoreBlock<T>& b, i64 row) {
   i64 begin = 0, end = b.cols;
   const i64 diagonal = query_of(b, row) + b.shift - b.k0;  // the last column that causality allows
   if (b.causal && diagonal + 1 < end) end = diagonal + 1;
+  if (b.ahead >= 0 && diagonal + b.ahead + 1 < end) end = diagonal + b.ahead + 1;
   if (b.window > 0 && diagonal - b.window + 1 > begin) begin = diagonal - b.window + 1;
   if (end < 0) end = 0;
   if (begin > end) begin = end;
@@ -49,6 +50,11 @@ inline void score_row(const ScoreBlock<T>& b, i64 row, T* s, Columns v, T* slope
   } else {
 #pragma omp simd
     for (i64 c = v.begin; c < v.end; ++c) s[c] *= scale;
+  }
+  if (b.slope != 0) {
+    const i64 diagonal = query_of(b, row) + b.shift - b.k0;
+#pragma omp simd
+    for (i64 c = v.begin; c < v.end; ++c) s[c] += b.slope * static_cast<T>(c - diagonal);
   }
   if (b.key_mask) {
     const i32* mask = b.key_mask + b.k0;

@@ -25,6 +25,7 @@ struct ScoreBlock {
   i64 shift;  // causal: query i attends to keys <= i + shift; window > 0: to keys > i + shift - window
   bool causal;
   i64 window;
+  i64 ahead;  // >= 0: to keys <= i + shift + ahead
   T scale;
   T softcap;            // > 0: scores are softcap * tanh(scale s / softcap)
   const i32* key_mask;  // [Tk] of this batch, or null
@@ -32,6 +33,7 @@ struct ScoreBlock {
   const i32* k_segment;
   const T* bias;  // [Tq, Tk] of this batch and head, or null
   i64 bias_ld;
+  T slope;  // of ALiBi; 0: none
   // Dropout: threshold on (word >> 8), 0 = none; keep_scale = 1 / (1 - rate).
   u32 drop_below;
   T keep_scale;

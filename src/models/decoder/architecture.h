@@ -1,0 +1,134 @@
+// The switches of the one decoder (decoder.h). A family is a function that reads a config into this table;
+// docs/models.md lists the families by switch.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/arguments.h"
+#include "models/norms.h"
+#include "models/rope_config.h"
+
+namespace redco {
+
+// Names of the parameters in files, without `.weight` and `.bias`. An empty name: the decoder has no such
+// layer.
+struct DecoderNames {
+  std::string prefix = "model.";  // of all parameters but the head
+  std::string embedding = "embed_tokens", positions{}, embedding_norm{}, project_in{}, layers = "layers",
+              final_norm = "norm", project_out{}, head = "lm_head";
+  // Within a layer. The norms before and after a branch; with Block::post_norm the former follow the sums.
+  std::string attention_norm = "input_layernorm", attention_out_norm{}, mlp_norm = "post_attention_layernorm",
+              mlp_out_norm{};
+  std::string qkv{};  // one tensor with all three, see QkvStorage
+  std::string q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj",
+              out = "self_attn.o_proj";
+  std::string q_norm = "self_attn.q_norm", k_norm = "self_attn.k_norm", sinks = "self_attn.sinks";
+  std::string cross_attention_norm = "ln_cross_attn", cross_attention = "crossattention.";
+  std::string gate_up{};  // one tensor: the rows of gate, then those of up
+  std::string gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
+  // Ends of the names of stored tensors that are not parameters: causal masks, rotary frequencies.
+  std::vector<std::string> buffers = {"rotary_emb.inv_freq"};
+};
+
+// A mixture of experts (gated MLPs) in place of an MLP.
+struct MixtureSettings {
+  i64 count = 0, per_token = 0, inner = 0;
+  kernels::Unary activation = kernels::Unary::silu;
+  bool sigmoid = false;     // scores are sigmoids of the router's outputs; false: their softmax
+  bool normalized = false;  // the weights of the chosen experts are divided by their sum
+  double sum_eps = 0;       // added to that sum
+  double scale = 1;         // of the weights
+  // groups > 1: only the experts of the best `chosen_groups` groups may be chosen. A group's score is the
+  // sum of its `group_best` largest scores.
+  i64 groups = 1, chosen_groups = 1, group_best = 1;
+  i64 shared_inner = 0;  // > 0: an MLP that processes every token
+  bool shared_bias = false;
+  // Names within a layer.
+  std::string router = "mlp.gate", experts = "mlp.experts", gate = "gate_proj", up = "up_proj",
+              down = "down_proj";
+  std::string correction{};             // a buffer [count], added to the scores for choosing only
+  std::string shared{}, shared_gate{};  // the latter: a linear layer whose sigmoid scales the shared MLP
+  // Where transformers computes with other names than it stores; empty: the same.
+  std::string computed_router{};
+};
+
+// Multi-head latent attention (DeepSeek-V2): keys and values are projected from one latent vector per token.
+struct LatentSettings {
+  i64 q_rank = 0;  // of the latent queries; 0: queries are projected from the input
+  i64 rank = 0, nope_dim = 0, rope_dim = 0, value_dim = 0;
+  double eps = 1e-6;  // of the norms of the latent vectors
+  bool bias = false;  // of the projections to the latent vectors and of the output
+};
+
+enum class Block : std::uint8_t {
+  pre_norm,   // x + attention(norm(x)), then the same with the MLP; a missing norm is left out
+  post_norm,  // norm(x + attention(x)), then the same with the MLP
+  parallel,   // x + attention(norm(x)) + mlp(norm(x)); without mlp_norm both read the same norm
+};
+
+enum class QkvStorage : std::uint8_t {
+  separate,
+  parts,   // all queries, all keys, all values
+  groups,  // for each key head: its queries, its key, its value
+};
+
+struct DecoderLayer {
+  i64 window = 0;            // the number of last tokens that a query attends to; 0: all
+  int rope = 0;              // index in `ropes`; -1: no rotary positions
+  double score_divisor = 1;  // of the scores, besides score_scale
+  bool mixture = false;      // a mixture of experts in place of the MLP
+};
+
+struct DecoderArchitecture {
+  std::string family;
+  DecoderNames names;
+
+  // Sizes.
+  i64 vocab_size = 0, max_length = 0, width = 0, inner = 0;
+  bool extra_layers = false;  // files may have layers after the last one, which are ignored
+  bool unlimited = false;     // positions have no end (ALiBi): max_length is the length of training
+  i64 embedding_width = 0;    // of embedding and head; another one than `width` is projected
+  i64 padding_row = -1;
+  bool transposed = false;                 // linear layers are stored (in, out)
+  double std = 0.02, residual_std = 0.02;  // of initial weights; residual: of what is added to the stream
+
+  // Embedding and head.
+  bool tied = false, head_bias = false;
+  i64 position_rows = 0;    // of the table of learned positions
+  i64 position_offset = 0;  // positions are counted from the mask, and begin at this row (OPT); 0: as usual
+  double embedding_scale = 1, logit_scale = 1, logit_cap = 0;  // cap * tanh(x / cap)
+
+  // Blocks.
+  Block block = Block::pre_norm;
+  NormSettings norm;
+  bool final_norm = true;
+  bool stream_from_norm = false;  // the normed input of a branch continues the stream (BLOOM's option)
+  double residual_scale = 1;      // of what is added to the stream
+  double embedding_dropout = 0, attention_dropout = 0;
+  double attention_out_dropout = 0, mlp_out_dropout = 0;  // of what is added to the stream
+  bool dropout_of_sum = false;  // Block::parallel: one dropout of both branches' sum
+  std::vector<DecoderLayer> layers;
+
+  // Attention.
+  HeadGeometry heads;
+  QkvStorage qkv = QkvStorage::separate;
+  bool qkv_bias = false, out_bias = false;
+  double clip_qkv = 0;  // > 0: queries, keys and values are limited to [-clip, clip]
+  HeadNormSettings head_norms;
+  double score_scale = 1, score_cap = 0;
+  std::vector<Rope> ropes;
+  double alibi = 0;    // > 0: ALiBi (Press et al. 2022) with its slopes times this
+  bool sinks = false;  // a score per head that takes part in the softmax without a value
+  std::optional<LatentSettings> latent;
+  bool cross = false;  // attention to a memory of the decoder's width
+
+  // MLP.
+  bool gated = true, mlp_bias = false;
+  std::string activation = "silu";
+  std::optional<MixtureSettings> mixture;
+};
+
+}  // namespace redco

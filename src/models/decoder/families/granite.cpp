@@ -1,0 +1,19 @@
+// Granite 3 (IBM 2024): LLaMA with multipliers of embedding, scores, residual stream and logits.
+#include "models/decoder/families.h"
+#include "models/decoder/read.h"
+
+namespace redco {
+
+DecoderArchitecture read_granite(ModelConfig& c) {
+  DecoderArchitecture s = read_usual(c, {.max_length = 2048});
+  s.ropes = {read_rope(c, s.heads.head_dim, s.max_length)};
+  s.qkv_bias = s.out_bias = c.boolean_or("attention_bias", false);
+  s.mlp_bias = c.boolean_or("mlp_bias", false);
+  s.embedding_scale = c.number_or("embedding_multiplier", 1);
+  s.score_scale = c.number_or("attention_multiplier", 1);
+  s.residual_scale = c.number_or("residual_multiplier", 1);
+  s.logit_scale = 1 / c.positive_or("logits_scaling", 1);
+  return s;
+}
+
+}  // namespace redco

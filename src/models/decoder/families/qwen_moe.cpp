@@ -1,0 +1,68 @@
+// Qwen1.5-MoE and Qwen2 mixtures (Yang et al. 2024): a mixture of experts and a gated MLP that all tokens
+// share. Qwen3 mixtures (2025): norms of the heads, no shared MLP.
+#include <nlohmann/json.hpp>
+
+#include "models/decoder/families.h"
+#include "models/decoder/read.h"
+
+namespace redco {
+
+namespace {
+
+// A mixture in every decoder_sparse_step-th layer, except in those of mlp_only_layers.
+void read_mixture_layers(ModelConfig& c, DecoderArchitecture& s) {
+  const i64 step = c.integer_or("decoder_sparse_step", 1);
+  const nlohmann::json dense = nlohmann::json::parse(c.json("mlp_only_layers"));
+  if (!dense.is_null() && !dense.is_array()) c.fail("mlp_only_layers", "expected a list of layers");
+  for (size_t i = 0; i < s.layers.size(); ++i) {
+    bool listed = false;
+    for (const nlohmann::json& layer : dense) listed = listed || layer == i;
+    s.layers[i].mixture = !listed && (i + 1) % static_cast<size_t>(step) == 0;
+  }
+}
+
+// Qwen2: windows in every second of the first max_window_layers layers, or as in layer_types.
+void read_moe_windows(ModelConfig& c, DecoderArchitecture& s, i64 window) {
+  const i64 first = c.integer_or("max_window_layers", 28, 0), n = static_cast<i64>(s.layers.size());
+  bool given;
+  const std::vector<bool> slides = read_sliding_layers(c, n, &given);
+  for (i64 i = 0; i < n; ++i) {
+    if (slides[i] && window == 0) c.fail("layer_types", "sliding_attention needs use_sliding_window: true");
+    if (given ? slides[i] : i % 2 == 0 && i < first) s.layers[i].window = window;
+  }
+}
+
+}  // namespace
+
+DecoderArchitecture read_qwen_moe(ModelConfig& c) {
+  const bool third = c.text_or("model_type", "qwen2_moe") == "qwen3_moe";
+  DecoderArchitecture s = read_usual(c, {.max_length = 32768, .kv_heads = third ? 4 : 16});
+  s.ropes = {read_rope(c, s.heads.head_dim, s.max_length)};
+  const bool use = c.boolean_or("use_sliding_window", false);
+  const i64 given_window = c.integer_or("sliding_window", c.mentions("sliding_window") ? 0 : 4096, 0);
+  const i64 window = use ? given_window : 0;
+  MixtureSettings m;
+  m.activation = read_expert_activation(c, s.activation);
+  m.count =
+      third ? c.integer_as_or({"num_experts", "num_local_experts"}, 128) : c.integer_or("num_experts", 60);
+  read_router(c, m, "num_experts", third ? 8 : 4);
+  m.inner = c.integer_or("moe_intermediate_size", third ? 768 : 1408);
+  m.normalized = c.boolean_or("norm_topk_prob", false);
+  if (third) {
+    s.head_norms = {HeadNormSettings::Over::head, s.norm};
+    s.qkv_bias = s.out_bias = c.boolean_or("attention_bias", false);
+    for (DecoderLayer& l : s.layers) l.window = window;
+    c.inert({"max_window_layers"});  // in published configs; transformers does not read it
+  } else {
+    s.qkv_bias = c.boolean_or("qkv_bias", true);
+    m.shared_inner = c.integer_or("shared_expert_intermediate_size", 5632);
+    m.shared = "mlp.shared_expert";
+    m.shared_gate = "mlp.shared_expert_gate";
+    read_moe_windows(c, s, window);
+  }
+  read_mixture_layers(c, s);
+  s.mixture = m;
+  return s;
+}
+
+}  // namespace redco

@@ -1,0 +1,86 @@
+// Legend: B batch, T tokens, C width, E experts, G groups of experts, I inner width.
+#include "models/decoder/mixture.h"
+
+#include <limits>
+
+#include "ops/create.h"
+#include "ops/elementwise.h"
+#include "ops/experts.h"
+#include "ops/reduce.h"
+#include "ops/select.h"
+#include "ops/shape.h"
+#include "ops/softmax.h"
+
+namespace redco {
+
+void declare_mixture(SpecBuilder& b, const std::string& layer, i64 width, double std,
+                     const MixtureSettings& s) {
+  const i64 E = s.count, I = s.inner, C = width;
+  const std::string h = layer + ".", joined = h + "mlp.experts.gate_up_proj";
+  ParamSpec& router = b.linear(h + s.router, E, C, false, std);
+  router.role = Role::router;
+  router.precise = true;
+  if (!s.computed_router.empty()) router.stored.joined = h + s.computed_router + ".weight";
+  if (!s.correction.empty()) b.buffer(h + s.correction, {E}, ParamKind::other);
+  const std::string experts = h + s.experts;
+  b.experts({experts, s.gate, E, I, C}, std, joined, 0, 2 * I).role = Role::first;
+  b.experts({experts, s.up, E, I, C}, std, joined, I, 2 * I).role = Role::first;
+  b.experts({experts, s.down, E, C, I}, std, h + "mlp.experts.down_proj", 0, C).role = Role::second;
+  if (s.shared_inner == 0) return;
+  const std::string shared = h + s.shared + ".";
+  b.linear(shared + "gate_proj", s.shared_inner, C, s.shared_bias, std).role = Role::first;
+  b.linear(shared + "up_proj", s.shared_inner, C, s.shared_bias, std).role = Role::first;
+  b.linear(shared + "down_proj", C, s.shared_inner, s.shared_bias, std).role = Role::second;
+  if (s.shared_gate.empty()) return;
+  ParamSpec& gate = b.linear(h + s.shared_gate, 1, C, false, std);
+  gate.role = Role::router;
+  gate.precise = true;
+}
+
+namespace {
+
+// 1 where a token chooses an expert. scores: [B, T, E].
+Tensor choose(const ParamTree& p, const std::string& layer, const MixtureSettings& s, const Tensor& scores) {
+  Tensor ranked = stop_gradient(scores);
+  if (!s.correction.empty()) ranked = ranked + p[layer + "." + s.correction];
+  if (s.groups > 1) {
+    const i64 B = scores.size(0), T = scores.size(1), G = s.groups, each = s.count / G;
+    const Tensor grouped = reshape(ranked, {B, T, G, each});
+    const Tensor best = sum(grouped * top_k_mask(grouped, s.group_best), {-1});  // [B, T, G]
+    const Tensor kept = reshape(top_k_mask(best, s.chosen_groups), {B, T, G, 1});
+    const Tensor never = full({}, -std::numeric_limits<double>::infinity(), scores.dtype());
+    ranked = reshape(where(kept, grouped, never), {B, T, s.count});
+  }
+  return top_k_mask(ranked, s.per_token);
+}
+
+Tensor shared_mlp(const ParamTree& p, const std::string& layer, const MixtureSettings& s, const Tensor& x,
+                  const ApplyOptions& o) {
+  const std::string shared = layer + "." + s.shared + ".";
+  const Tensors inner = dense_layers(p, {shared + "gate_proj", shared + "up_proj"}, x, o);
+  Tensor y = gated(s.activation, inner[0], inner[1]);
+  // The gate scales the input of the last layer instead of its output, which may be Partial.
+  if (!s.shared_gate.empty()) y = y * sigmoid(dense(p, layer + "." + s.shared_gate, x, o));
+  return dense(p, shared + "down_proj", y, o);
+}
+
+}  // namespace
+
+Tensor mixture_of_experts(const ParamTree& p, const std::string& layer, const MixtureSettings& s,
+                          const Tensor& x, const ApplyOptions& o) {
+  const Tensor logits = dense(p, layer + "." + s.router, x, o);  // [B, T, E]
+  const Tensor scores = s.sigmoid ? sigmoid(logits) : softmax(logits);
+  const Tensor chosen = choose(p, layer, s, scores);
+  Tensor weights = scores * chosen;
+  if (s.normalized) {
+    const Tensor total = sum(weights, {-1}, true);
+    weights = weights / (s.sum_eps > 0 ? add_scalar(total, s.sum_eps) : total);
+  }
+  if (s.scale != 1) weights = scale(weights, s.scale);
+  const std::string at = layer + "." + s.experts + ".";
+  const ExpertWeights w = {p[at + s.gate + ".weight"], p[at + s.up + ".weight"], p[at + s.down + ".weight"]};
+  const Tensor y = experts(x, weights, chosen, w, {.activation = s.activation, .per_row = s.per_token});
+  return s.shared_inner > 0 ? add({y, shared_mlp(p, layer, s, x, o)}) : y;
+}
+
+}  // namespace redco

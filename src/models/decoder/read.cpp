@@ -1,0 +1,89 @@
+#include "models/decoder/read.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "nn/activations.h"
+
+namespace redco {
+
+DecoderArchitecture read_usual(ModelConfig& c, const DecoderDefaults& d) {
+  DecoderArchitecture s;
+  s.family = c.text_or("model_type", "");
+  s.vocab_size = c.integer("vocab_size");
+  s.padding_row = c.padding_row(s.vocab_size);
+  if (!c.mentions("pad_token_id") && d.padding_row < s.vocab_size) s.padding_row = d.padding_row;
+  s.max_length = c.integer_or("max_position_embeddings", d.max_length);
+  s.width = c.integer("hidden_size");
+  s.inner = c.integer("intermediate_size");
+  s.layers.resize(c.integer("num_hidden_layers", 0));
+
+  const i64 H = c.integer("num_attention_heads");
+  const bool absent = !c.mentions("num_key_value_heads");
+  const i64 K = d.grouped ? c.integer_or("num_key_value_heads", absent && d.kv_heads ? d.kv_heads : H) : H;
+  if (H % K != 0)
+    c.fail("num_key_value_heads", fmt::format("expected a divisor of num_attention_heads={}", H));
+  if (!c.has("head_dim") && !d.head_dim && s.width % H != 0)
+    c.fail("num_attention_heads", fmt::format("expected a divisor of hidden_size={}", s.width));
+  s.heads = {H, K, c.integer_or("head_dim", d.head_dim ? d.head_dim : s.width / H)};
+  s.score_scale = 1 / std::sqrt(static_cast<double>(s.heads.head_dim));
+
+  s.attention_dropout = c.rate_or("attention_dropout", 0);
+  s.norm.eps = c.positive_or(d.eps_key, d.eps);
+  s.tied = c.boolean_or("tie_word_embeddings", d.tied);
+  s.std = s.residual_std = c.number_or("initializer_range", 0.02);
+  if (d.activation) s.activation = c.activation_or("hidden_act", d.activation);
+  return s;
+}
+
+i64 read_head_width(ModelConfig& c, const char* heads_key, i64 H, const char* width_key, i64 width) {
+  if (width % H != 0) c.fail(heads_key, fmt::format("expected a divisor of {}={}", width_key, width));
+  return width / H;
+}
+
+std::vector<bool> read_sliding_layers(ModelConfig& c, i64 n_layers, bool* given) {
+  const nlohmann::json types = nlohmann::json::parse(c.json("layer_types"));
+  *given = !types.is_null();
+  std::vector<bool> slides(n_layers);
+  if (!*given) return slides;
+  if (!types.is_array() || static_cast<i64>(types.size()) != n_layers)
+    c.fail("layer_types", fmt::format("expected a list of num_hidden_layers={} texts", n_layers));
+  for (i64 i = 0; i < n_layers; ++i) {
+    if (types[i] != "sliding_attention" && types[i] != "full_attention")
+      c.fail("layer_types", "supported: full_attention, sliding_attention");
+    slides[i] = types[i] == "sliding_attention";
+  }
+  return slides;
+}
+
+std::vector<bool> read_sliding_layers_or(ModelConfig& c, i64 n_layers, i64 pattern) {
+  bool given;
+  std::vector<bool> slides = read_sliding_layers(c, n_layers, &given);
+  for (i64 i = 0; !given && pattern > 0 && i < n_layers; ++i) slides[i] = (i + 1) % pattern != 0;
+  return slides;
+}
+
+i64 read_window(ModelConfig& c, i64 fallback) {
+  const i64 window = c.integer_or("sliding_window", c.mentions("sliding_window") ? 0 : fallback, 0);
+  if (c.has("sliding_window") && window == 0) c.fail("sliding_window", "expected at least 1, or null");
+  return window;
+}
+
+kernels::Unary read_expert_activation(ModelConfig& c, const std::string& name) {
+  const std::optional<kernels::Unary> op = unary_activation(name);
+  if (!op) c.fail("hidden_act", fmt::format("'{}' is not supported inside experts", name));
+  return *op;
+}
+
+void read_router(ModelConfig& c, MixtureSettings& m, const char* count_key, i64 per_token) {
+  m.per_token = c.integer_or("num_experts_per_tok", per_token);
+  if (m.per_token > m.count)
+    c.fail("num_experts_per_tok", fmt::format("expected at most {}={}", count_key, m.count));
+  // True adds a loss that balances the experts; router_aux_loss_coef is only the weight of this loss.
+  c.expect("output_router_logits", {"false"});
+  c.inert({"router_aux_loss_coef"});
+}
+
+}  // namespace redco

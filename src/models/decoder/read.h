@@ -1,0 +1,44 @@
+// Keys of a config that many decoders share.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "models/config.h"
+#include "models/decoder/architecture.h"
+
+namespace redco {
+
+// Defaults of a family's configuration class.
+struct DecoderDefaults {
+  i64 max_length = 2048;
+  i64 kv_heads = 0;     // 0: the number of heads
+  bool grouped = true;  // num_key_value_heads is a key of the family
+  i64 head_dim = 0;     // 0: hidden_size / num_attention_heads
+  const char* eps_key = "rms_norm_eps";
+  double eps = 1e-6;
+  bool tied = false;
+  i64 padding_row = -1;
+  const char* activation = "silu";
+};
+
+// Sizes, heads, activation, attention_dropout, the norms' epsilon, tied embeddings and initializer_range,
+// under LLaMA's names.
+DecoderArchitecture read_usual(ModelConfig& c, const DecoderDefaults& d = {});
+
+// The width of a head: `width`, the value of width_key, divided by the H heads of heads_key.
+i64 read_head_width(ModelConfig& c, const char* heads_key, i64 H, const char* width_key, i64 width);
+
+// layer_types, one text per layer: whether it slides. *given becomes false if the key is absent.
+std::vector<bool> read_sliding_layers(ModelConfig& c, i64 n_layers, bool* given);
+// The same; without the key, all layers but every `pattern`-th slide (0: none).
+std::vector<bool> read_sliding_layers_or(ModelConfig& c, i64 n_layers, i64 pattern);
+// sliding_window of all layers; 0 if it is null or, with fallback 0, absent.
+i64 read_window(ModelConfig& c, i64 fallback);
+
+// The activation inside of experts; an error of hidden_act if they do not support it.
+kernels::Unary read_expert_activation(ModelConfig& c, const std::string& name);
+// num_experts_per_tok, of at most m.count experts (the key count_key); the load-balancing loss is off.
+void read_router(ModelConfig& c, MixtureSettings& m, const char* count_key, i64 per_token);
+
+}  // namespace redco
