@@ -4,6 +4,7 @@
 #include "base/words.h"
 #include "ckpt/hub.h"
 #include "commands.h"
+#include "gguf/folder.h"
 #include "tokenizers/encode_lines.h"
 #include "tokenizers/train/train_tokenizer.h"
 
@@ -110,7 +111,7 @@ void add_tokenizer(CLI::App& app, Invocation& run) {
                 encode ? "do not add special tokens" : "remove special tokens from the text");
     c->callback([o, encode, &run] {
       o->lines.special = !o->no_special;
-      const auto t = load_tokenizer(ckpt::local_source(o->what));
+      const auto t = load_tokenizer(gguf::folder_of(ckpt::local_source(o->what), gguf::Contents::tokenizer));
       (encode ? encode_lines : decode_lines)(*t, o->input, o->output, o->lines);
       run.exit_code = 0;
     });

@@ -18,6 +18,7 @@
 #include "ckpt/publish.h"
 #include "ckpt/verify_checkpoint.h"
 #include "comm/group.h"
+#include "gguf/folder.h"
 #include "models/plugin_families.h"
 #include "pipelines/pipelines.h"
 #include "train/folder_model.h"
@@ -64,6 +65,7 @@ Folders folders_of(const JobConfig& job) {
     const ckpt::PeftAdapter adapter = ckpt::read_adapter(out.adapter);
     if (out.base.empty()) out.base = ckpt::base_folder(adapter, kNameBase);
   }
+  out.base = gguf::folder_of(out.base);
   return out;
 }
 
@@ -349,9 +351,10 @@ std::unique_ptr<Tokenizer> job_tokenizer(const JobConfig& job) {
   if (const auto& named = job.model.tokenizer) {
     if (*named != "bytes" && !exists(*named) && !ckpt::hub_hint(*named).empty())
       throw UsageError("[tokenizer] no such file or folder: {}{}", *named, ckpt::hub_hint(*named));
-    return load_tokenizer(*named);
+    return load_tokenizer(gguf::folder_of(*named, gguf::Contents::tokenizer));
   }
-  if (job.model.path && !is_folder(*job.model.path)) throw no_such_folder(*job.model.path);
+  if (job.model.path && !gguf::is_gguf(*job.model.path) && !is_folder(*job.model.path))
+    throw no_such_folder(*job.model.path);
   const Folders folders = folders_of(job);
   for (const std::string& from : {folders.adapter, folders.base}) {
     if (from.empty()) continue;

@@ -7,8 +7,10 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/strict_json.h"
+#include "ckpt/gguf_file.h"
 #include "ckpt/safetensors.h"
 #include "ckpt/torch_bin.h"
+#include "gguf/folder.h"
 
 namespace redco::ckpt {
 namespace {
@@ -69,6 +71,8 @@ ModelFiles ModelFiles::open(const std::string& folder, const std::string& stem) 
     }
     break;
   }
+  if (const std::string gguf = gguf::file_in(folder); m.files_.empty() && stem == "model" && !gguf.empty())
+    m.files_ = open_gguf(gguf);
   if (m.files_.empty())
     throw ContentsError("{}: the folder has no {}.safetensors, {}.safetensors.index.json or {}.bin", folder,
                         stem, stem, torch);

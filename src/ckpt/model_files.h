@@ -22,7 +22,8 @@ class ModelFiles {
   // `STEM.bin` or those of `STEM.bin.index.json` (pytorch_model for model); their pickles are never executed
   // (torch_bin.h). Tensors in a shard that the index doesn't list count too, as in transformers. UsageError:
   // no such folder. ContentsError: an invalid index, a missing shard, a tensor that its shard lacks or that
-  // two shards have, a folder without any of these files.
+  // two shards have, a folder without any of these files. A folder with none of them but a GGUF file has its
+  // tensors (gguf_file.h).
   static ModelFiles open(const std::string& folder, const std::string& stem = "model");
 
   const std::string& folder() const { return folder_; }

@@ -13,6 +13,7 @@
 #include "base/words.h"
 #include "ckpt/hub.h"
 #include "ckpt/params_io.h"
+#include "gguf/folder.h"
 #include "shard/name_regex.h"
 
 namespace redco::ckpt {
@@ -210,6 +211,7 @@ std::string adapter_config_json(const PeftAdapter& a, const ModelParams& params,
 std::string base_folder(const PeftAdapter& a, const std::string& how) {
   const std::string path = join_path(a.folder, kAdapterConfig);
   if (a.base.empty()) throw UsageError("[adapter] {} has no base model; {}", path, how);
+  if (gguf::is_gguf(a.base) && exists(a.base)) return gguf::folder_of(a.base);
   if (is_folder(a.base)) return local_source(a.base);
   if (!a.base.starts_with("/"))
     if (const std::string beside = join_path(a.folder, a.base); is_folder(beside)) return beside;

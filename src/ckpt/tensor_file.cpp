@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ckpt/gguf_file.h"
 
 namespace redco::ckpt {
 namespace {
@@ -37,6 +38,12 @@ void TensorFile::read(const TensorEntry& e, const Box& box, T* out, const Stride
                       Scratch<unsigned char>& buffer) const {
   if (std::is_integral_v<T> && is_float(e.type))
     throw ContentsError("{}: {} is {}, expected integers", path(), e.name, name_of(e.type));
+  if (e.gguf) {
+    read_gguf_rows(file_, e, box, strides, [&](i64 memory, i64 step, const float* values, i64 n) {
+      for (i64 i = 0; i < n; ++i) out[memory + i * step] = static_cast<T>(values[i]);
+    });
+    return;
+  }
   const i64 size = size_of(e.type);
   SegmentWalk walk(e.shape, box, strides, kBufferBytes / size, e.strides);
   const i64 stride = walk.stride();
@@ -94,7 +101,7 @@ void TensorFile::read(const TensorEntry& e, const Box& box, T* out, const Stride
 
 template <class T>
 std::vector<T> TensorFile::read(const TensorEntry& e) const {
-  std::vector<T> out(static_cast<size_t>(e.bytes / size_of(e.type)));
+  std::vector<T> out(static_cast<size_t>(numel(whole(e.shape))));
   read(e, whole(e.shape), out.data());
   return out;
 }

@@ -4,6 +4,7 @@
 // is limited to what the caller holds.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +18,8 @@
 
 namespace redco::ckpt {
 
+struct GgufLayout;  // ckpt/gguf_file.h
+
 struct TensorEntry {
   std::string name;
   StoredType type;
@@ -24,6 +27,7 @@ struct TensorEntry {
   i64 offset;            // of the first element's first byte, from the beginning of the file
   i64 bytes;             // numel * size_of(type)
   Strides strides = {};  // of the elements in the file; empty: row-major, without gaps
+  std::shared_ptr<const GgufLayout> gguf = {};  // blocks of a GGUF file; `type` is then what they decode to
 };
 
 constexpr i64 kBufferBytes = 4 << 20;

@@ -24,8 +24,8 @@ struct ModelSettings {
 
   void visit(SettingsVisitor& v) {
     v.field("path", path,
-            "Hugging Face model: a folder with weights, config.json and tokenizer, or the id of a model in "
-            "the hub cache, e.g. gpt2 or org/name@revision")
+            "Hugging Face model: a folder with weights, config.json and tokenizer, a GGUF file, or the id of "
+            "a model in the hub cache, e.g. gpt2 or org/name@revision")
         .path();
     v.field("preset", preset, "known architecture, e.g. gpt-j-6b; random weights unless model.path is set");
     v.field("arch", arch,

@@ -1,0 +1,102 @@
+#include "ckpt/gguf_file.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "gguf/header.h"
+
+namespace redco::ckpt {
+
+namespace {
+
+// The row of the file that holds row r. llama.cpp stores the rows of a head of LLaMA's queries and keys as
+// (i, i + D/2) pairs: row i of half s is at 2 i + s.
+i64 stored_row(const GgufLayout& l, i64 rows, i64 r) {
+  if (l.rotary_heads == 0) return r;
+  const i64 head = rows / l.rotary_heads, half = head / 2;
+  const i64 inside = r % head;
+  return r / head * head + inside % half * 2 + inside / half;
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<TensorFile>> open_gguf(const std::string& path) {
+  gguf::Model m = gguf::open_model(path);
+  std::vector<std::vector<TensorEntry>> entries(m.parts.size());
+  for (const gguf::FolderTensor& f : gguf::folder_tensors(m.header)) {
+    i64 elements = 1;
+    for (const i64 n : f.shape) elements *= n;
+    const gguf::BlockSize size = gguf::size_of(f.stored->type);
+    TensorEntry e{.name = f.name,
+                  .type = StoredType::f32,
+                  .shape = f.shape,
+                  .offset = f.offset,
+                  .bytes = elements / size.elements * size.bytes};
+    e.gguf =
+        std::make_shared<const GgufLayout>(GgufLayout{f.stored->type, f.transposed, f.rotary_heads, f.add});
+    entries[static_cast<std::size_t>(f.stored->part)].push_back(std::move(e));
+  }
+  std::vector<std::unique_ptr<TensorFile>> out;
+  for (std::size_t i = 0; i < m.parts.size(); ++i)
+    out.push_back(std::make_unique<TensorFile>(std::move(m.parts[i]), std::move(entries[i])));
+  return out;
+}
+
+void read_gguf_rows(const ReadFile& file, const TensorEntry& e, const Box& box, const Strides& strides,
+                    const std::function<void(i64, i64, const float*, i64)>& on_row) {
+  const GgufLayout& l = *e.gguf;
+  const gguf::BlockSize size = gguf::size_of(l.type);
+  if (numel(box) == 0) return;
+  // The stored tensor as rows: dims before the last one, in the order of the file.
+  Shape shape = e.shape;
+  Box part = box;
+  Strides steps = strides;
+  if (l.transposed) {
+    std::swap(shape[0], shape[1]);
+    std::swap(part[0], part[1]);
+    std::swap(steps[0], steps[1]);
+  }
+  if (shape.empty()) {
+    shape = {1};
+    part = {{0, 1}};
+    steps = {1};
+  }
+  const std::size_t last = shape.size() - 1;
+  const i64 row_bytes = shape[last] / size.elements * size.bytes;
+  const i64 first_block = part[last].begin / size.elements;
+  const i64 blocks = (part[last].end + size.elements - 1) / size.elements - first_block;
+  i64 rows = 1;
+  for (std::size_t d = 0; d < last; ++d) rows *= part[d].size();
+  const bool whole_rows = blocks * size.bytes == row_bytes && l.rotary_heads == 0;
+  const i64 together =
+      whole_rows && last <= 1 ? std::clamp<i64>(kBufferBytes / std::max<i64>(1, row_bytes), 1, rows) : 1;
+  std::vector<unsigned char> bytes(static_cast<std::size_t>(together * blocks * size.bytes));
+  std::vector<float> values(static_cast<std::size_t>(blocks * size.elements));
+  std::vector<i64> at(last);  // of the row, from the box's first one
+  for (i64 row = 0; row < rows; ++row) {
+    i64 rest = row, memory = 0, index = 0;
+    for (std::size_t d = last; d-- > 0;) {
+      at[d] = rest % part[d].size();
+      rest /= part[d].size();
+    }
+    for (std::size_t d = 0; d < last; ++d) {
+      memory += at[d] * steps[d];
+      i64 r = part[d].begin + at[d];
+      if (d == 0) r = stored_row(l, shape[0], r);
+      index = index * shape[d] + r;
+    }
+    const i64 in_buffer = row % together;
+    if (in_buffer == 0) {
+      const i64 n = std::min(together, rows - row);
+      file.pread_exact(e.offset + index * row_bytes + first_block * size.bytes, bytes.data(),
+                       n * blocks * size.bytes);
+    }
+    gguf::dequantize(l.type, bytes.data() + in_buffer * blocks * size.bytes, blocks, values.data());
+    const float* from = values.data() + part[last].begin - first_block * size.elements;
+    if (l.add != 0)
+      for (i64 i = 0; i < blocks * size.elements; ++i) values[static_cast<std::size_t>(i)] += l.add;
+    on_row(memory, steps[last], from, part[last].size());
+  }
+}
+
+}  // namespace redco::ckpt

@@ -1,0 +1,31 @@
+// The tensors of a GGUF model under their Hugging Face names, dequantized as they are read.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ckpt/tensor_file.h"
+#include "gguf/tensor_names.h"
+
+namespace redco::ckpt {
+
+// How a tensor of a GGUF file is stored. Rows of the file are whole blocks.
+struct GgufLayout {
+  gguf::BlockType type;
+  bool transposed = false;  // see gguf::FolderTensor
+  i64 rotary_heads = 0;
+  float add = 0;
+};
+
+// One file for each part of the model. ContentsError: as gguf::open_model() and gguf::folder_tensors().
+std::vector<std::unique_ptr<TensorFile>> open_gguf(const std::string& path);
+
+// Reads a box of a tensor with a GgufLayout as floats, row by row of the stored tensor. on_row gets each part
+// of a row that lies in the box: its first element's index in the box, the distance of its elements there
+// (strides of memory), and the values.
+void read_gguf_rows(const ReadFile& file, const TensorEntry& e, const Box& box, const Strides& strides,
+                    const std::function<void(i64 memory, i64 stride, const float* values, i64 n)>& on_row);
+
+}  // namespace redco::ckpt

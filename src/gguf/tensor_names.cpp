@@ -1,0 +1,231 @@
+#include "gguf/tensor_names.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "base/error.h"
+#include "base/words.h"
+
+namespace redco::gguf {
+
+namespace {
+
+enum class Change { none, transposed, rotary_q, rotary_k, norm_plus_one, experts };
+
+// {a name of the file, the folder's}. "blk." in front of a name and a layer's number are left out: the
+// folder's name then follows the prefix of its layer. No ending: .weight and .bias are both meant.
+struct NameRow {
+  const char* stored;
+  const char* folder;
+  Change change = Change::none;
+};
+
+struct Naming {
+  const char* architecture;
+  const char* layer;  // prefix of the folder's names in layer {}
+  std::vector<NameRow> outside, inside;
+  std::vector<const char*> in_config;  // tensors that the config describes
+};
+
+std::vector<NameRow> join(std::vector<NameRow> a, const std::vector<NameRow>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+const std::vector<Naming>& namings() {
+  static const std::vector<Naming> all = [] {
+    const std::vector<NameRow> decoder = {
+        {"token_embd", "model.embed_tokens"}, {"output_norm", "model.norm"}, {"output", "lm_head"}};
+    const std::vector<NameRow> attention = {
+        {"attn_norm", "input_layernorm"},    {"attn_q", "self_attn.q_proj"},
+        {"attn_k", "self_attn.k_proj"},      {"attn_v", "self_attn.v_proj"},
+        {"attn_output", "self_attn.o_proj"}, {"attn_q_norm", "self_attn.q_norm"},
+        {"attn_k_norm", "self_attn.k_norm"}};
+    const std::vector<NameRow> mlp = {{"ffn_norm", "post_attention_layernorm"},
+                                      {"ffn_gate", "mlp.gate_proj"},
+                                      {"ffn_up", "mlp.up_proj"},
+                                      {"ffn_down", "mlp.down_proj"}};
+    const std::vector<NameRow> qwen_experts = {{"ffn_gate_inp", "mlp.gate"},
+                                               {"ffn_gate_exps", "mlp.experts.{}.gate_proj", Change::experts},
+                                               {"ffn_up_exps", "mlp.experts.{}.up_proj", Change::experts},
+                                               {"ffn_down_exps", "mlp.experts.{}.down_proj", Change::experts},
+                                               {"ffn_gate_shexp", "mlp.shared_expert.gate_proj"},
+                                               {"ffn_up_shexp", "mlp.shared_expert.up_proj"},
+                                               {"ffn_down_shexp", "mlp.shared_expert.down_proj"},
+                                               {"ffn_gate_inp_shexp", "mlp.shared_expert_gate"}};
+    const std::vector<NameRow> mixtral = {
+        {"ffn_gate_inp", "block_sparse_moe.gate"},
+        {"ffn_gate_exps", "block_sparse_moe.experts.{}.w1", Change::experts},
+        {"ffn_up_exps", "block_sparse_moe.experts.{}.w3", Change::experts},
+        {"ffn_down_exps", "block_sparse_moe.experts.{}.w2", Change::experts}};
+    std::vector<NameRow> llama = join(join(attention, mlp), mixtral);
+    llama[1].change = Change::rotary_q;
+    llama[2].change = Change::rotary_k;
+    std::vector<NameRow> gemma = join(attention, mlp), gemma2 = join(attention, mlp), norms = decoder;
+    gemma2[7].folder = "pre_feedforward_layernorm";
+    gemma2 = join(gemma2, {{"post_attention_norm", "post_attention_layernorm"},
+                           {"post_ffw_norm", "post_feedforward_layernorm"}});
+    for (auto* rows : {&gemma, &gemma2, &norms})
+      for (NameRow& r : *rows)
+        if (std::string_view(r.stored).ends_with("norm")) r.change = Change::norm_plus_one;
+    const std::vector<NameRow> gpt2_outside = {{"token_embd", "transformer.wte"},
+                                               {"position_embd", "transformer.wpe"},
+                                               {"output_norm", "transformer.ln_f"},
+                                               {"output", "lm_head"}};
+    const std::vector<NameRow> gpt2 = {{"attn_norm", "ln_1"},
+                                       {"ffn_norm", "ln_2"},
+                                       {"attn_qkv", "attn.c_attn", Change::transposed},
+                                       {"attn_output", "attn.c_proj", Change::transposed},
+                                       {"ffn_up", "mlp.c_fc", Change::transposed},
+                                       {"ffn_down", "mlp.c_proj", Change::transposed}};
+    const std::vector<NameRow> phi3 = {
+        {"attn_norm", "input_layernorm"},    {"attn_qkv", "self_attn.qkv_proj"},
+        {"attn_output", "self_attn.o_proj"}, {"ffn_norm", "post_attention_layernorm"},
+        {"ffn_up", "mlp.gate_up_proj"},      {"ffn_down", "mlp.down_proj"}};
+    const std::vector<NameRow> bert_outside = {{"token_embd", "bert.embeddings.word_embeddings"},
+                                               {"position_embd", "bert.embeddings.position_embeddings"},
+                                               {"token_types", "bert.embeddings.token_type_embeddings"},
+                                               {"token_embd_norm", "bert.embeddings.LayerNorm"}};
+    const std::vector<NameRow> bert = {{"attn_q", "attention.self.query"},
+                                       {"attn_k", "attention.self.key"},
+                                       {"attn_v", "attention.self.value"},
+                                       {"attn_output", "attention.output.dense"},
+                                       {"attn_output_norm", "attention.output.LayerNorm"},
+                                       {"ffn_up", "intermediate.dense"},
+                                       {"ffn_down", "output.dense"},
+                                       {"layer_output_norm", "output.LayerNorm"}};
+    const char* layers = "model.layers.{}.";
+    return std::vector<Naming>{
+        {"bert", "bert.encoder.layer.{}.", bert_outside, bert, {}},
+        {"gemma", layers, norms, gemma, {}},
+        {"gemma2", layers, norms, gemma2, {}},
+        {"gemma3", layers, norms, gemma2, {}},
+        {"gpt2", "transformer.h.{}.", gpt2_outside, gpt2, {}},
+        {"llama", layers, decoder, llama, {"rope_freqs"}},
+        {"phi3", layers, decoder, phi3, {"rope_factors_long", "rope_factors_short"}},
+        {"qwen2", layers, decoder, join(attention, mlp), {}},
+        {"qwen2moe", layers, decoder, join(join(attention, mlp), qwen_experts), {}},
+        {"qwen3", layers, decoder, join(attention, mlp), {}},
+        {"qwen3moe", layers, decoder, join(join(attention, mlp), qwen_experts), {}},
+    };
+  }();
+  return all;
+}
+
+// NAME.weight -> {NAME, .weight}
+std::pair<std::string_view, std::string_view> split_ending(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  return dot == name.npos ? std::pair(name, std::string_view())
+                          : std::pair(name.substr(0, dot), name.substr(dot));
+}
+
+[[noreturn]] void refuse(const Header& h, const Tensor& t, const std::string& why) {
+  throw ContentsError("{}: the tensor {} {}", h.path, excerpt(t.name), why);
+}
+
+class Namer {
+ public:
+  Namer(const Header& h, const Naming& naming, const std::string& architecture) : h_(h), n_(naming) {
+    const auto of = [&](const char* key) { return h.integer(architecture + key); };
+    layers_ = h.at_integer(architecture + ".block_count");
+    heads_ = of(".attention.head_count").value_or(0);
+    kv_heads_ = of(".attention.head_count_kv").value_or(heads_);
+    experts_ = of(".expert_count").value_or(0);
+  }
+
+  void add(const Tensor& t, std::vector<FolderTensor>& out) const {
+    std::string_view name = t.name;
+    std::string prefix;
+    const std::vector<NameRow>* rows = &n_.outside;
+    if (name.starts_with("blk.")) {
+      name.remove_prefix(4);
+      const std::size_t dot = name.find('.');
+      const std::string number(name.substr(0, dot));
+      i64 layer = -1;
+      if (dot != name.npos && !number.empty() && number.size() < 6 &&
+          std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; }))
+        layer = std::stoll(number);
+      if (layer < 0 || layer >= layers_)
+        refuse(h_, t, fmt::format("is of no layer from 0 to {}", layers_ - 1));
+      prefix = fmt::format(fmt::runtime(n_.layer), layer);
+      name.remove_prefix(dot + 1);
+      rows = &n_.inside;
+    }
+    const auto [stem, ending] = split_ending(name);
+    if (std::ranges::any_of(n_.in_config, [&](const char* c) { return stem == c; })) return;
+    const auto row = std::ranges::find_if(*rows, [&](const NameRow& r) { return stem == r.stored; });
+    if (row == rows->end() || (ending != ".weight" && ending != ".bias"))
+      refuse(h_, t, fmt::format("has no counterpart in a Hugging Face folder of {}", n_.architecture));
+    FolderTensor f{.name = prefix + row->folder + std::string(ending),
+                   .stored = &t,
+                   .shape = t.shape,
+                   .offset = t.offset};
+    change(row->change, ending == ".weight", f);
+    if (row->change != Change::experts) return out.push_back(std::move(f));
+    add_experts(t, prefix, *row, std::string(ending), out);
+  }
+
+ private:
+  void change(Change c, bool weight, FolderTensor& f) const {
+    const Tensor& t = *f.stored;
+    if (c == Change::transposed && weight) {
+      if (f.shape.size() != 2) refuse(h_, t, "is no matrix");
+      f.shape = {t.shape[1], t.shape[0]};
+      f.transposed = true;
+    }
+    if (c == Change::norm_plus_one) f.add = -1;
+    if (c == Change::rotary_q || c == Change::rotary_k) {
+      f.rotary_heads = c == Change::rotary_q ? heads_ : kv_heads_;
+      if (f.rotary_heads < 1 || t.shape.empty() || t.shape[0] % (2 * f.rotary_heads) != 0)
+        refuse(h_, t,
+               fmt::format("has {} rows for {} heads, expected an even number of rows for each head",
+                           t.shape.empty() ? 0 : t.shape[0], f.rotary_heads));
+    }
+  }
+
+  void add_experts(const Tensor& t, const std::string& prefix, const NameRow& row, const std::string& ending,
+                   std::vector<FolderTensor>& out) const {
+    if (t.shape.empty() || t.shape[0] != experts_ || experts_ < 1)
+      refuse(h_, t,
+             fmt::format("has {} matrices, but the model has {} experts", t.shape.empty() ? 0 : t.shape[0],
+                         experts_));
+    Shape one;
+    for (std::size_t d = 1; d < t.shape.size(); ++d) one.push_back(t.shape[d]);
+    for (i64 e = 0; e < experts_; ++e)
+      out.push_back({.name = prefix + fmt::format(fmt::runtime(row.folder), e) + ending,
+                     .stored = &t,
+                     .shape = one,
+                     .offset = t.offset + t.bytes / experts_ * e});
+  }
+
+  const Header& h_;
+  const Naming& n_;
+  i64 layers_ = 0, heads_ = 0, kv_heads_ = 0, experts_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::string> known_architectures() {
+  std::vector<std::string> out;
+  for (const Naming& n : namings()) out.emplace_back(n.architecture);
+  return out;
+}
+
+std::vector<FolderTensor> folder_tensors(const Header& h) {
+  const std::string architecture = h.at_text("general.architecture");
+  const auto naming =
+      std::ranges::find_if(namings(), [&](const Naming& n) { return architecture == n.architecture; });
+  if (naming == namings().end())
+    throw ContentsError("{}: the architecture is {}; redco reads GGUF files of {}", h.path,
+                        excerpt(architecture), fmt::join(known_architectures(), ", "));
+  const Namer namer(h, *naming, architecture);
+  std::vector<FolderTensor> out;
+  for (const Tensor& t : h.tensors) namer.add(t, out);
+  return out;
+}
+
+}  // namespace redco::gguf
