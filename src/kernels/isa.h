@@ -7,7 +7,8 @@
 namespace redco::kernels {
 
 // x86-64-v2, -v3, -v4, -v4 with products of bf16 pairs (AVX512-BF16) and of bytes (AVX512-VNNI), and with
-// tiles of pairs too (AMX). The last two have their own products of bf16 (kernels/cpu/bf16_tiles.h) and int4.
+// tiles of pairs too (AMX). The last two have their own products of bf16 (kernels/cpu/products/bf16_tiles.h)
+// and int4.
 enum class Isa { baseline, avx2, avx512, avx512_bf16, amx };
 inline constexpr std::array kIsas = {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx};
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "kernels/cpu/products/limits.h"
 #include "kernels/reuse.h"
 #include "ops/elementwise.h"
 
@@ -39,7 +40,8 @@ void set_product(CallWork& w, const char* kernel, bool bf16, DType weights, i64 
                        stored ? std::string(" ") + name_of(weights) : std::string());
   w.at = {number(m), number(n), number(k)};
   w.units = 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  if (std::string_view(kernel) != "linear" || m > kFewRowsOfWork) return;
+  // Linear layers of few rows read the weight once: their speed is one of bytes.
+  if (std::string_view(kernel) != "linear" || m > kernels::kFewWidenedRows) return;
   w.kind = fmt::format("few_rows {}", name_of(weights));
   w.units = static_cast<double>(bytes_of(weights, n * k));
   w.at = {number(m), std::max(1.0, w.units)};
@@ -126,7 +128,14 @@ void set_experts(CallWork& w, const KernelCall& c) {
               std::max<i64>(1, rows * used / E), gate.shape[1], gate.shape[2]);
   // Few rows read a matrix for each row; more rows read each matrix once.
   const bool few = w.kind.starts_with("few_rows");
-  w.units *= static_cast<double>(few ? std::min(E, rows * used) : E) * 3 * (backward ? 3 : 1);
+  double products = 3;
+  if (backward) {  // the speeds are those of weight gradients, of which frozen matrices need none
+    constexpr std::size_t kFirst = 11;  // dgate, dup, ddown
+    i64 trained = 0;
+    for (std::size_t i = kFirst; i < kFirst + 3; ++i) trained += c.operands[i][0].present ? 1 : 0;
+    products = 1.5 * static_cast<double>(3 + trained);
+  }
+  w.units *= static_cast<double>(few ? std::min(E, rows * used) : E) * products;
 }
 
 // The words after the kernel's name for kernels whose speed depends on the operands' layout.

@@ -28,7 +28,4 @@ struct CallWork {
 
 CallWork work_of(const KernelCall& call);
 
-// Linear layers of at most so many rows have the speed "few_rows" per byte of the weight: they read it once.
-constexpr i64 kFewRowsOfWork = 32;
-
 }  // namespace redco

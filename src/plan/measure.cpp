@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/timing.h"
+#include "kernels/cpu/products/limits.h"
 #include "kernels/square_sum.h"
 #include "kernels/threads.h"
 #include "ops/create.h"
@@ -102,7 +103,7 @@ void Measurement::products(bool bf16) {
 // Linear layers of a few tokens, which read the weights.
 void Measurement::few_rows(DType weights) {
   if (!has(&Kernels::linear)) return;
-  for (const i64 M : {1, 4, 8, 12, 32})
+  for (const i64 M : {i64{1}, kernels::kFewRows / 2, kernels::kFewRows, i64{12}, kernels::kFewWidenedRows})
     for (const i64 N : {size(256), size(1024)}) {
       const i64 K = ceil_div(N, 32) * 32;
       const auto product = [&](const View& room) {

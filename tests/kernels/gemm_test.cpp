@@ -1,4 +1,4 @@
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/products/gemm.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -13,7 +13,8 @@
 
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/groups.h"
-#include "kernels/cpu/product_tiles.h"
+#include "kernels/cpu/products/limits.h"
+#include "kernels/cpu/products/tiles.h"
 #include "kernels/isa.h"
 #include "kernels/kernels_testing.h"
 #include "kernels/peak.h"
@@ -391,6 +392,45 @@ Product of_shape(i64 m, i64 n, i64 k, DType type) {
   return {.m = m, .n = n, .terms = {{a, b, k}}};
 }
 
+// Each path is taken on both sides of its limits.
+TEST(Products, TakeTheirPathsUpToTheLimits) {
+  struct Taken {
+    i64 m, n, k;
+    DType a, b;
+    Unit unit;
+    Path path;
+  };
+  constexpr DType kF32 = DType::f32, kBf16 = DType::bf16, kQ8 = DType::q8;
+  constexpr i64 kLong = kLongSum, kShort = kLongSum - 1;
+  for (const Taken& t : {Taken{kFewRows, 500, 64, kF32, kF32, Unit::f32, Path::rows},
+                         {kFewRows + 1, 500, 64, kF32, kF32, Unit::f32, Path::tiles_of_transpose},
+                         {kFewWidenedRows, 500, 64, kF32, kBf16, Unit::f32, Path::rows},
+                         {kFewWidenedRows + 1, 500, 64, kF32, kQ8, Unit::f32, Path::tiles_of_transpose},
+                         {kFewRows + 1, 500, 64, kBf16, kBf16, Unit::dot, Path::tiles_of_transpose},
+                         {kFewGroupRows, 500, 64, kBf16, kQ8, Unit::dot, Path::rows},
+                         {kFewGroupRows + 1, 500, 64, kBf16, kQ8, Unit::dot, Path::tiles},
+                         {200, kFewColumns, kShort, kF32, kF32, Unit::f32, Path::rows_of_transpose},
+                         {200, kFewColumns + 1, kShort, kF32, kF32, Unit::f32, Path::tiles_of_transpose},
+                         {200, kFewRows, kLong, kF32, kF32, Unit::f32, Path::rows_of_transpose},
+                         {200, kFewRows + 1, kLong, kF32, kF32, Unit::f32, Path::tiles},
+                         {kTransposedRows, 500, 64, kF32, kF32, Unit::f32, Path::tiles_of_transpose},
+                         {kTransposedRows + 1, 500, 64, kF32, kF32, Unit::f32, Path::tiles},
+                         {kTransposedFullRows, 500, 64, kF32, kF32, Unit::f32, Path::tiles_of_transpose},
+                         {kTransposedFullRows, 500, 64, kBf16, kBf16, Unit::amx, Path::tiles},
+                         {kTransposedFullRows + 1, 500, 64, kF32, kF32, Unit::f32, Path::tiles}}) {
+    Product p = of_shape(t.m, t.n, t.k, t.b);
+    p.terms[0].a.type = t.a;
+    EXPECT_EQ(static_cast<int>(path_of(p, t.unit)), static_cast<int>(t.path))
+        << t.m << " x " << t.n << ", sums of " << t.k << ", " << name_of(t.b);
+  }
+  Product p = of_shape(kFewRows, 500, 64, DType::f32);
+  p.terms[0].b.trans = false;
+  EXPECT_EQ(path_of(p, Unit::f32), Path::columns);
+  p = of_shape(500, 2, 64, DType::f32);
+  p.terms[0].a.trans = true;
+  EXPECT_EQ(path_of(p, Unit::f32), Path::columns_of_transpose);
+}
+
 // All elements of y are in one tile, and no thread computes much more than others.
 TEST(Products, TilesAreEvenWork) {
   for (const auto& [m, n] :
@@ -398,7 +438,8 @@ TEST(Products, TilesAreEvenWork) {
     for (const i64 threads : {1, 2, 3, 4, 8})
       for (const Unit unit : {Unit::f32, Unit::dot, Unit::amx}) {
         const DType type = unit == Unit::f32 ? DType::f32 : DType::bf16;
-        const Tiles tiles = tiles_of(of_shape(m, n, 700, type), unit, threads);
+        const Product p = of_shape(m, n, 700, type);
+        const Tiles tiles = tiles_of(p, unit, path_of(p, unit), threads);
         std::vector<int> times(static_cast<std::size_t>(m * n));
         std::vector<i64> work(static_cast<std::size_t>(threads));
         for (i64 i = 0; i < tiles.count(); ++i) {
@@ -426,8 +467,12 @@ TEST(Products, TheWorkspaceOfAStoredWeightIsEnoughForAnyRows) {
           for (const i64 m : {1, 9, 33, 48, 49, 64, 95, 96, 97, 130, 512, 700, 5000}) {
             Product p = of_shape(m, n, 1100, type);
             p.terms[0].a.type = DType::f32;
-            EXPECT_LE(products_workspace({&p, 1}, bf16), stored_product_workspace(n, 1100, type, bf16))
-                << m << " x " << n << ", " << t << " threads";
+            for (const bool trans : {true, false}) {
+              p.terms[0].b.trans = trans;
+              EXPECT_LE(products_workspace({&p, 1}, bf16),
+                        stored_product_workspace(n, 1100, type, trans, bf16))
+                  << m << " x " << n << ", " << t << " threads" << (trans ? ", transposed" : "");
+            }
           }
   }
   set_threads(before);

@@ -6,7 +6,6 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/cpu/contention.h"
 #include "kernels/cpu/shares.h"
 #include "kernels/kernels_testing.h"
 
@@ -47,29 +46,6 @@ TEST(Shares, EachPieceIsTakenOnce) {
       for (std::thread& t : all) t.join();
       EXPECT_THAT(times, testing::Each(testing::Eq(1))) << threads << " threads, " << n << " pieces";
     }
-}
-
-TEST(Contention, PausesAndLooksAgain) {
-  double now = 100;
-  i64 switches = 7;
-  Contention c(now, switches);
-  const auto after = [&](double passed, i64 more) {
-    c.update(now += passed, switches += more);
-    return c.found();
-  };
-  constexpr double kWindow = 1.01 * Contention::kWindow, kPause = 1.01 * Contention::kPause;
-  EXPECT_FALSE(after(0, 0));
-  EXPECT_FALSE(after(kWindow, 10));  // 200 per second
-  EXPECT_FALSE(after(kWindow / 2, 100));
-  EXPECT_TRUE(after(kWindow / 2, 0));
-  EXPECT_TRUE(after(kPause / 2, 0));
-  EXPECT_FALSE(after(kPause / 2, 0));
-  EXPECT_TRUE(after(kWindow, 50));
-  EXPECT_TRUE(after(kPause, 0));  // the second pause is twice as long
-  EXPECT_FALSE(after(kPause, 0));
-  EXPECT_FALSE(after(kWindow, 0));
-  EXPECT_TRUE(after(kWindow, 50));
-  EXPECT_FALSE(after(kPause, 0));
 }
 
 TEST(Threads, BlasIsTheOpenMpBuild) {

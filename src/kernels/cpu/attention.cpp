@@ -3,6 +3,10 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/cpu/device.h"
+#include "kernels/cpu/mixed.h"
+#include "kernels/cpu/views.h"
+
 namespace redco::kernels {
 namespace {
 
@@ -105,7 +109,7 @@ void decode(const AttentionShape& s, const AttentionArgs& a, const T* q, const B
   const i64 split = split_of(keys), splits = splits_of(keys), stride = s.D + 2;
   const i64 shared = s.H / s.Hkv, sharing = ceil_div(shared, kFewRows);
   T* const scores = workspace + s.B * s.H * splits * stride;
-  for_each_reading(s.B * splits, s.B * s.H * (keys.end - keys.begin) * s.D / 4, [&](i64 t) {
+  for_each(s.B * splits, s.B * s.H * (keys.end - keys.begin) * s.D / 4, [&](i64 t) {
     const i64 b = t / splits, piece = t % splits;
     const i64 begin = keys.begin + piece * split, end = std::min(keys.end, begin + split);
     T* const own = scores + t * s.H * kCacheBlock;
@@ -242,5 +246,81 @@ INSTANTIATE(float, float, bf16)
 INSTANTIATE(double, double, bf16)
 INSTANTIATE(float, bf16, bf16)
 #undef INSTANTIATE
+
+namespace {
+
+AttentionShape shape_of(const Attention& a, const View& q, const View& k) {
+  AttentionShape s{q.shape[0], q.shape[1], a.keys, q.shape[2], k.shape[2], q.shape[3], 0, 0, 0, 0, 0};
+  s.q_stride = q.shape[2] * q.shape[3];
+  s.k_stride = s.v_stride = k.shape[2] * k.shape[3];
+  s.k_batch_stride = s.v_batch_stride = k.shape[1] * k.shape[2] * k.shape[3];
+  return s;
+}
+
+AttentionArgs args_of(const Attention& a, const View& mask, const View& bias, const View& sinks = {}) {
+  AttentionArgs out;
+  out.scale = a.scale;
+  out.softcap = a.softcap;
+  out.causal = a.causal;
+  out.window = a.window;
+  out.ahead = a.ahead;
+  if (a.slopes) out.slopes = a.slopes->data() + a.head_offset;
+  if (sinks.present) {
+    out.sinks = pointer<void>(sinks);
+    out.sinks_B = sinks.shape[0];
+  }
+  out.key_mask = pointer<i32>(mask);
+  if (a.segmented) out.q_segment = out.k_segment = out.key_mask;
+  if (bias.present) {
+    out.bias = pointer<void>(bias);
+    out.bias_B = bias.shape[0];
+    out.bias_H = bias.shape[1];
+  }
+  out.dropout = a.dropout;
+  out.dropout_key = a.dropout_key;
+  out.batch_offset = a.batch_offset;
+  out.head_offset = a.head_offset;
+  return out;
+}
+
+}  // namespace
+
+void add_attention(Kernels& t) {
+  t.attention.run = [](const Attention& a, const View& q, const View& k, const View& v, const View& mask,
+                       const View& bias, const View& sinks, const View& out, const View& lse,
+                       const View& workspace) {
+    const auto run = [&](auto zero, auto of_q, auto of_kv) {
+      using T = decltype(zero);
+      using Q = decltype(of_q);
+      using KV = decltype(of_kv);
+      attention(shape_of(a, q, k), args_of(a, mask, bias, sinks), pointer<Q>(q), pointer<KV>(k),
+                pointer<KV>(v), pointer<Q>(out), pointer<T>(lse), pointer<T>(workspace));
+    };
+    if (q.dtype == DType::bf16) return run(float{}, bf16{}, bf16{});
+    visit_float(q.dtype, [&](auto zero) {
+      if (k.dtype == DType::bf16) return run(zero, zero, bf16{});
+      run(zero, zero, zero);
+    });
+  };
+  t.attention_workspace = [](const Attention& a, const View& q, const View& k) {
+    return attention_workspace(shape_of(a, q, k), args_of(a, {}, {}), q.dtype == DType::bf16,
+                               k.dtype == DType::bf16);
+  };
+  t.attention_backward.run = [](const Attention& a, const View& q, const View& k, const View& v,
+                                const View& out, const View& lse, const View& g, const View& mask,
+                                const View& bias, const View& sinks, const View& dq, const View& dk,
+                                const View& dv, const View& dbias, const View& workspace) {
+    visit_activation(q.dtype, [&](auto zero, auto element) {
+      using T = decltype(zero);
+      using X = decltype(element);
+      attention_backward(shape_of(a, q, k), args_of(a, mask, bias, sinks), pointer<X>(q), pointer<X>(k),
+                         pointer<X>(v), pointer<X>(out), pointer<T>(lse), pointer<X>(g), pointer<X>(dq),
+                         pointer<X>(dk), pointer<X>(dv), pointer<T>(dbias), pointer<T>(workspace));
+    });
+  };
+  t.attention_backward_workspace = [](const Attention& a, const View& q, const View& k) {
+    return attention_backward_workspace(shape_of(a, q, k), q.dtype == DType::bf16);
+  };
+}
 
 }  // namespace redco::kernels

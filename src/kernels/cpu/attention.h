@@ -8,11 +8,11 @@
 #include "base/error.h"
 #include "kernels/cpu/blas.h"
 #include "kernels/cpu/dropout.h"
-#include "kernels/cpu/gemm.h"
 #include "kernels/cpu/isa/ranges.h"
 #include "kernels/cpu/nn.h"
 #include "kernels/cpu/pool.h"
-#include "kernels/cpu/product_tiles.h"
+#include "kernels/cpu/products/dot_product.h"
+#include "kernels/cpu/products/limits.h"
 #include "kernels/isa.h"
 
 namespace redco::kernels {

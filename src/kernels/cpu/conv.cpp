@@ -4,8 +4,10 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/cpu/device.h"
 #include "kernels/cpu/isa/conv.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/views.h"
 #include "kernels/isa.h"
 
 namespace redco::kernels {
@@ -275,129 +277,82 @@ void conv2d_weight_gradient(const ConvShape& s, const ConvGroups& g, const T* dy
   });
 }
 
-namespace {
-
-bool pairs(const PoolShape& s) {
-  return s.kernel == std::array<i64, 2>{2, 2} && s.stride == s.kernel &&
-         s.padding == std::array<i64, 2>{0, 0};
-}
-
-// Calls f(window index, pixel index) for every pixel inside the plane of every window.
-template <class F>
-void for_windows(const PoolShape& s, const F& f) {
-  const i64 rows = s.out_height(), columns = s.out_width();
-  for (i64 i = 0; i < rows; ++i)
-    for (i64 j = 0; j < columns; ++j) {
-      const i64 top = i * s.stride[0] - s.padding[0], left = j * s.stride[1] - s.padding[1];
-      for (i64 y = std::max<i64>(top, 0); y < std::min(s.height, top + s.kernel[0]); ++y)
-        for (i64 x = std::max<i64>(left, 0); x < std::min(s.width, left + s.kernel[1]); ++x)
-          f(i * columns + j, y * s.width + x);
-    }
-}
-
-// Calls f(plane) for all planes, in groups large enough for a thread.
-template <class F>
-void for_planes(const PoolShape& s, i64 planes, const F& f) {
-  for_rows(planes, s.height * s.width, [&](i64 begin, i64 end) {
-    for (i64 p = begin; p < end; ++p) f(p);
-  });
-}
-
-}  // namespace
-
-template <class T>
-void avg_pool2d(const PoolShape& s, i64 planes, const T* x, const T* gate, T* y) {
-  const i64 rows = s.out_height(), columns = s.out_width(), size = s.height * s.width;
-  for_planes(s, planes, [&](i64 p) {
-    const T *in = x + p * size, *open = gate ? gate + p * size : nullptr;
-    T* out = y + p * rows * columns;
-    if (pairs(s)) {
-      for (i64 i = 0; i < rows; ++i) {
-        const T *a = in + 2 * i * s.width, *g = open ? open + 2 * i * s.width : nullptr;
-        REDCO_ISA_CALL(avg_pairs(a, a + s.width, g, g ? g + s.width : nullptr, out + i * columns, columns));
-      }
-      return;
-    }
-    std::fill(out, out + rows * columns, T(0));
-    for_windows(s, [&](i64 window, i64 pixel) {
-      if (!open || !(open[pixel] <= 0)) out[window] += in[pixel];
-    });
-    const T share = T(1) / static_cast<T>(s.kernel[0] * s.kernel[1]);
-    for (i64 k = 0; k < rows * columns; ++k) out[k] *= share;
-  });
-}
-
-template <class T>
-void avg_unpool2d(const PoolShape& s, i64 planes, const T* y, const T* gate, T* x) {
-  const i64 rows = s.out_height(), columns = s.out_width(), size = s.height * s.width;
-  for_planes(s, planes, [&](i64 p) {
-    const T *in = y + p * rows * columns, *open = gate ? gate + p * size : nullptr;
-    T* out = x + p * size;
-    if (pairs(s)) {
-      for (i64 i = 0; i < rows; ++i) {
-        T* a = out + 2 * i * s.width;
-        const T* g = open ? open + 2 * i * s.width : nullptr;
-        REDCO_ISA_CALL(spread_pairs(in + i * columns, g, g ? g + s.width : nullptr, a, a + s.width, columns));
-        if (s.width % 2) a[s.width - 1] = a[2 * s.width - 1] = 0;
-      }
-      std::fill(out + 2 * rows * s.width, out + size, T(0));
-      return;
-    }
-    std::fill(out, out + size, T(0));
-    const T share = T(1) / static_cast<T>(s.kernel[0] * s.kernel[1]);
-    for_windows(s, [&](i64 window, i64 pixel) {
-      if (!open || !(open[pixel] <= 0)) out[pixel] += share * in[window];
-    });
-  });
-}
-
-template <class T>
-void max_pool2d(const PoolShape& s, i64 planes, const T* x, T* y, i32* from) {
-  const i64 windows = s.out_height() * s.out_width(), size = s.height * s.width;
-  for_planes(s, planes, [&](i64 p) {
-    const T* in = x + p * size;
-    T* out = y + p * windows;
-    i32* at = from + p * windows;
-    std::fill(at, at + windows, -1);
-    for_windows(s, [&](i64 window, i64 pixel) {
-      if (at[window] >= 0 && !(in[pixel] > out[window]) &&
-          !(std::isnan(in[pixel]) && !std::isnan(out[window])))
-        return;
-      out[window] = in[pixel];
-      at[window] = static_cast<i32>(pixel);
-    });
-  });
-}
-
-template <class T>
-void take_windows(i64 planes, i64 pixels, i64 windows, const T* x, const i32* from, T* y) {
-  for_rows(planes, pixels, [&](i64 begin, i64 end) {
-    for (i64 k = begin * windows; k < end * windows; ++k) y[k] = x[k / windows * pixels + from[k]];
-  });
-}
-
-template <class T>
-void put_windows(i64 planes, i64 pixels, i64 windows, const T* y, const i32* from, T* x) {
-  for_rows(planes, pixels, [&](i64 begin, i64 end) {
-    std::fill(x + begin * pixels, x + end * pixels, T(0));
-    for (i64 k = begin * windows; k < end * windows; ++k) x[k / windows * pixels + from[k]] += y[k];
-  });
-}
-
 #define INSTANTIATE(T)                                                                              \
   template void conv2d(const ConvShape&, const ConvGroups&, const T*, const T*, const T*,           \
                        std::span<const i64>, T*, std::span<T>);                                     \
   template void conv2d_input_gradient(const ConvShape&, const ConvGroups&, const T*, const T*, T*,  \
                                       std::span<T>);                                                \
   template void conv2d_weight_gradient(const ConvShape&, const ConvGroups&, const T*, const T*, T*, \
-                                       std::span<T>);                                               \
-  template void avg_pool2d(const PoolShape&, i64, const T*, const T*, T*);                          \
-  template void avg_unpool2d(const PoolShape&, i64, const T*, const T*, T*);                        \
-  template void max_pool2d(const PoolShape&, i64, const T*, T*, i32*);                              \
-  template void take_windows(i64, i64, i64, const T*, const i32*, T*);                              \
-  template void put_windows(i64, i64, i64, const T*, const i32*, T*);
+                                       std::span<T>);
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE
+
+namespace {
+
+// For each of the output's leading indices, the number of the operand's block (its last `trailing` dims) that
+// is needed there.
+std::vector<i64> blocks_of(const View& t, const View& y, int trailing) {
+  if (!t.present) return {};
+  const int leading = y.rank() - 4;
+  i64 block = 1, count = 1;
+  for (int d = t.rank() - trailing; d < t.rank(); ++d) block *= t.shape[d];
+  for (int D = 0; D < leading; ++D) count *= y.shape[D];
+  const Strides step = t.steps();
+  std::vector<i64> out(static_cast<std::size_t>(count));
+  for (i64 i = 0; i < count; ++i) {
+    i64 rest = i, at = 0;
+    for (int D = leading - 1; D >= 0; --D) {
+      at += rest % y.shape[D] * step[D];
+      rest /= y.shape[D];
+    }
+    out[static_cast<std::size_t>(i)] = block > 0 ? at / block : 0;
+  }
+  return out;
+}
+
+// Calls f with the independent convolutions of two operands and the pointers, unless the result is empty.
+template <class F>
+void with_groups(const View& a, const View& b, const View& out, const F& f) {
+  if (out.numel() == 0) return;
+  const std::vector<i64> a_of = blocks_of(a, out, 4), b_of = blocks_of(b, out, 4);
+  const ConvGroups groups{a.shape[a.rank() - 4], a_of, b_of};
+  visit_float(a.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    f.template operator()<T>(groups, pointer<T>(a), pointer<T>(b), pointer<T>(out));
+  });
+}
+
+template <class T>
+std::span<T> elements(const View& workspace) {
+  return {pointer<T>(workspace), static_cast<std::size_t>(workspace.numel())};
+}
+
+}  // namespace
+
+void add_convolutions(Kernels& t) {
+  t.conv2d.run = [](const ConvShape& s, const View& x, const View& w, const View& bias, const View& y,
+                    const View& workspace) {
+    const std::vector<i64> bias_of = blocks_of(bias, y, 1);
+    with_groups(x, w, y, [&]<class T>(const ConvGroups& g, const T* px, const T* pw, T* py) {
+      conv2d<T>(s, g, px, pw, pointer<T>(bias), bias_of, py, elements<T>(workspace));
+    });
+  };
+  t.conv2d_workspace = conv2d_workspace;
+  t.conv2d_input_gradient.run = [](const ConvShape& s, const View& dy, const View& w, const View& dx,
+                                   const View& workspace) {
+    with_groups(dy, w, dx, [&]<class T>(const ConvGroups& g, const T* pdy, const T* pw, T* pdx) {
+      conv2d_input_gradient<T>(s, g, pdy, pw, pdx, elements<T>(workspace));
+    });
+  };
+  t.conv2d_input_gradient_workspace = conv2d_input_gradient_workspace;
+  t.conv2d_weight_gradient.run = [](const ConvShape& s, const View& dy, const View& x, const View& dw,
+                                    const View& workspace) {
+    with_groups(dy, x, dw, [&]<class T>(const ConvGroups& g, const T* pdy, const T* px, T* pdw) {
+      conv2d_weight_gradient<T>(s, g, pdy, px, pdw, elements<T>(workspace));
+    });
+  };
+  t.conv2d_weight_gradient_workspace = conv2d_weight_gradient_workspace;
+}
 
 }  // namespace redco::kernels

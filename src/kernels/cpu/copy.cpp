@@ -4,9 +4,12 @@
 #include <utility>
 
 #include "base/error.h"
+#include "kernels/cpu/device.h"
 #include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/groups.h"
 #include "kernels/cpu/merged_dims.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/views.h"
 
 namespace redco::kernels {
 namespace {
@@ -88,6 +91,89 @@ void copy_strided(const void* in, std::span<const i64> in_strides, void* out,
     default:
       REDCO_CHECK(false, "elem_size is {}; expected 1, 2, 4 or 8", elem_size);
   }
+}
+
+namespace {
+
+template <class From, class To>
+void cast_elements(const View& x, const View& y) {
+  const From* const from = pointer<From>(x);
+  To* const to = pointer<To>(y);
+  for_blocks(x.numel(), [&](i64 i, i64 end) {
+    for (; i < end; ++i) to[i] = static_cast<To>(from[i]);
+  });
+}
+
+template <class From>
+void cast_from(const View& x, const View& y) {
+  if (y.dtype == DType::i32) return cast_elements<From, i32>(x, y);
+  visit_float(y.dtype, [&](auto zero) { cast_elements<From, decltype(zero)>(x, y); });
+}
+
+// Between bf16 and a floating type; fp64 is rounded to fp32 first.
+void cast_to_bf16(const View& x, const View& y) {
+  if (x.dtype == DType::f32) return to_bf16(pointer<float>(x), pointer<bf16>(y), x.numel());
+  const double* const from = pointer<double>(x);
+  bf16* const to = pointer<bf16>(y);
+  for (i64 i = 0; i < x.numel(); ++i) {
+    const float value = static_cast<float>(from[i]);
+    to_bf16(&value, to + i, 1);
+  }
+}
+void cast_from_bf16(const View& x, const View& y) {
+  if (y.dtype == DType::f32) return from_bf16(pointer<bf16>(x), pointer<float>(y), x.numel());
+  const bf16* const from = pointer<bf16>(x);
+  double* const to = pointer<double>(y);
+  for (i64 i = 0; i < x.numel(); ++i) {
+    float value;
+    from_bf16(from + i, &value, 1);
+    to[i] = value;
+  }
+}
+
+// Rows of the last dim between f32 and a grouped type.
+void cast_to_groups(const View& x, const View& y) {
+  REDCO_CHECK(x.dtype == DType::f32, "a cast from {} to {}", name_of(x.dtype), name_of(y.dtype));
+  visit_groups(y.dtype, [&](auto zero) {
+    using G = decltype(zero);
+    to_groups<G>(pointer<float>(x), pointer<G>(y), y.leading(), y.last());
+  });
+}
+void cast_from_groups(const View& x, const View& y) {
+  REDCO_CHECK(y.dtype == DType::f32, "a cast from {} to {}", name_of(x.dtype), name_of(y.dtype));
+  visit_groups(x.dtype, [&](auto zero) {
+    using G = decltype(zero);
+    from_groups<G>(pointer<G>(x), pointer<float>(y), x.leading(), x.last());
+  });
+}
+
+// Elements of a grouped type as bytes; other views are returned unchanged. Groups are not cut.
+View as_bytes(const View& v) {
+  if (!is_grouped(v.dtype)) return v;
+  View bytes = v;
+  bytes.strides = v.steps();
+  for (i64& step : bytes.strides) step = bytes_of(v.dtype, step);
+  bytes.strides.back() = 1;
+  bytes.shape.back() = bytes_of(v.dtype, groups_in(v.last()) * kGroup);
+  return bytes;
+}
+
+}  // namespace
+
+void add_copies(Kernels& t) {
+  t.copy.run = [](const View& x, const View& y) {
+    const View from = as_bytes(x), to = as_bytes(y);
+    copy_strided(pointer<void>(x), from.steps(), pointer<void>(y), to.steps(), to.shape,
+                 is_grouped(x.dtype) ? 1 : size_of(x.dtype));
+  };
+  t.cast.run = [](const View& x, const View& y) {
+    if (is_grouped(y.dtype)) return cast_to_groups(x, y);
+    if (is_grouped(x.dtype)) return cast_from_groups(x, y);
+    if (y.dtype == DType::bf16) return cast_to_bf16(x, y);
+    if (x.dtype == DType::bf16) return cast_from_bf16(x, y);
+    if (x.dtype == DType::i32) return cast_from<i32>(x, y);
+    visit_float(x.dtype, [&](auto zero) { cast_from<decltype(zero)>(x, y); });
+  };
 }
 
 }  // namespace redco::kernels

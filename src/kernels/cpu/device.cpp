@@ -37,9 +37,13 @@ void copy_bytes(const std::byte* from, std::byte* to, i64 bytes) {
 Device make_cpu() {
   Device d;
   d.name = "the CPU";
-  kernels::add_required_kernels(d.kernels);
-  kernels::add_image_and_expert_kernels(d.kernels);
-  kernels::add_fused_kernels(d.kernels);
+  d.kernels.takes_bf16 = true;
+  for (const auto add :
+       {kernels::add_attention, kernels::add_convolutions, kernels::add_copies, kernels::add_elementwise,
+        kernels::add_embedding, kernels::add_experts, kernels::add_norms, kernels::add_optimizers,
+        kernels::add_pooling, kernels::add_products, kernels::add_randomness, kernels::add_reductions,
+        kernels::add_softmax})
+    add(d.kernels);
   d.reserve = reserve;
   d.release = [](const DevicePtr& p, i64 bytes) {
     if (p) munmap(Native::address(p), static_cast<std::size_t>(bytes));

@@ -3,9 +3,13 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "kernels/cpu/device.h"
+#include "kernels/cpu/groups.h"
 #include "kernels/cpu/isa/ranges.h"
 #include "kernels/cpu/merged_dims.h"
+#include "kernels/cpu/mixed.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/views.h"
 #include "kernels/isa.h"
 
 namespace redco::kernels {
@@ -121,6 +125,82 @@ void to_fp16(const float* x, std::uint16_t* y, i64 n) {
 }
 void from_fp16(const std::uint16_t* x, float* y, i64 n) {
   for_blocks(n, [&](i64 i, i64 end) { REDCO_ISA_CALL(from_fp16(x + i, y + i, end - i)); });
+}
+
+void add_elementwise(Kernels& t) {
+  t.fill.run = [](const View& x, const double& value) {
+    if (x.dtype == DType::i32) return fill<i32>(pointer<i32>(x), static_cast<i32>(value), x.numel());
+    if (x.dtype == DType::bf16) {
+      const float wide = static_cast<float>(value);
+      bf16 stored;
+      to_bf16(&wide, &stored, 1);
+      return fill<bf16>(pointer<bf16>(x), stored, x.numel());
+    }
+    if (is_grouped(x.dtype))
+      return visit_groups(x.dtype, [&](auto zero) {
+        using G = decltype(zero);
+        const std::vector<float> wide(kGroup, static_cast<float>(value));
+        G group;
+        to_groups(wide.data(), &group, 1, kGroup);
+        fill<G>(pointer<G>(x), group, x.leading() * groups_in(x.last()));
+      });
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      fill<T>(pointer<T>(x), static_cast<T>(value), x.numel());
+    });
+  };
+  t.unary.run = [](const Unary& op, const View& x, const View& y) {
+    if (x.dtype == DType::f64) return unary(op, pointer<double>(x), pointer<double>(y), x.numel());
+    for_f32_pieces<1, 1>({x}, {y},
+                         [&](const auto& in, const auto& out, i64 n) { unary(op, in[0], out[0], n); });
+  };
+  t.binary.run = [](const Binary& op, const View& a, const View& b, const View& y) {
+    if (a.dtype == DType::bf16 || b.dtype == DType::bf16 || y.dtype == DType::bf16)
+      return for_f32_pieces<2, 1>({a, b}, {y}, [&](const auto& in, const auto& out, i64 n) {
+        const std::array<i64, 1> shape = {n}, step = {1};
+        binary<float>(op, in[0], step, in[1], step, out[0], shape);
+      });
+    visit_float(y.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      binary<T>(op, pointer<T>(a), a.steps(), pointer<T>(b), b.steps(), pointer<T>(y), y.shape);
+    });
+  };
+  t.affine.run = [](const View& x, const View& y, const double& mul, const double& add) {
+    if (x.dtype == DType::f64) return affine(pointer<double>(x), pointer<double>(y), mul, add, x.numel());
+    for_f32_pieces<1, 1>({x}, {y}, [&](const auto& in, const auto& out, i64 n) {
+      affine(in[0], out[0], static_cast<float>(mul), static_cast<float>(add), n);
+    });
+  };
+  t.axpy.run = [](const double& a, const View& x, const View& y) {
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      axpy<T>(static_cast<T>(a), pointer<T>(x), pointer<T>(y), x.numel());
+    });
+  };
+  t.unary_backward.run = [](const Unary& op, const View& x, const View& g, const View& dx) {
+    const auto run = [&](const auto* x, const auto* g, auto* dx, i64 n) {
+      saves_output(op) ? unary_backward_of_output(op, x, g, dx, n) : unary_backward(op, x, g, dx, n);
+    };
+    if (x.dtype == DType::f64)
+      return run(pointer<double>(x), pointer<double>(g), pointer<double>(dx), x.numel());
+    for_f32_pieces<2, 1>({x, g}, {dx},
+                         [&](const auto& in, const auto& out, i64 n) { run(in[0], in[1], out[0], n); });
+  };
+  t.gated.run = [](const Unary& op, const View& gate, const View& up, const View& y) {
+    if (y.dtype == DType::f64)
+      return gated(op, pointer<double>(gate), pointer<double>(up), pointer<double>(y), y.numel());
+    for_f32_pieces<2, 1>({gate, up}, {y},
+                         [&](const auto& in, const auto& out, i64 n) { gated(op, in[0], in[1], out[0], n); });
+  };
+  t.gated_backward.run = [](const Unary& op, const View& gate, const View& up, const View& g,
+                            const View& dgate, const View& dup) {
+    if (g.dtype == DType::f64)
+      return gated_backward(op, pointer<double>(gate), pointer<double>(up), pointer<double>(g),
+                            pointer<double>(dgate), pointer<double>(dup), g.numel());
+    for_f32_pieces<3, 2>({gate, up, g}, {dgate, dup}, [&](const auto& in, const auto& out, i64 n) {
+      gated_backward(op, in[0], in[1], in[2], out[0], out[1], n);
+    });
+  };
 }
 
 }  // namespace redco::kernels

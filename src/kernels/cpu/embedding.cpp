@@ -4,9 +4,13 @@
 #include <vector>
 
 #include "base/error.h"
+#include "kernels/cpu/device.h"
+#include "kernels/cpu/groups.h"
 #include "kernels/cpu/isa/ranges.h"
+#include "kernels/cpu/mixed.h"
 #include "kernels/cpu/nn.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/views.h"
 #include "kernels/isa.h"
 
 namespace redco::kernels {
@@ -95,5 +99,73 @@ template void rope(const bf16*, const i32*, const float*, i64, bool, int, double
 template void embedding(const bf16*, i64, i64, const i32*, bf16*, i64, i64);
 template void embedding(const Group8*, i64, i64, const i32*, Group8*, i64, i64);
 template void embedding(const Group4*, i64, i64, const i32*, Group4*, i64, i64);
+
+void add_embedding(Kernels& t) {
+  t.gather_rows.run = [](const View& table, const i64& first, const View& ids, const View& y) {
+    if (is_grouped(y.dtype))
+      return visit_groups(y.dtype, [&](auto zero) {
+        using G = decltype(zero);
+        embedding<G>(pointer<G>(table), first, table.shape[0], pointer<i32>(ids), pointer<G>(y), ids.numel(),
+                     groups_in(y.last()));
+      });
+    if (y.dtype == DType::bf16)
+      return embedding(pointer<bf16>(table), first, table.shape[0], pointer<i32>(ids), pointer<bf16>(y),
+                       ids.numel(), y.last());
+    visit_float(y.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      embedding<T>(pointer<T>(table), first, table.shape[0], pointer<i32>(ids), pointer<T>(y), ids.numel(),
+                   y.last());
+    });
+  };
+  t.scatter_rows.run = [](const View& g, const View& ids, const i64& first, const View& y) {
+    visit_float(y.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      scatter_rows<T>(pointer<T>(g), pointer<i32>(ids), first, y.shape[0], pointer<T>(y), ids.numel(),
+                      y.last());
+    });
+  };
+  t.pick.run = [](const View& x, const View& ids, const i64& first, const View& y) {
+    visit_float(y.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      pick<T>(pointer<T>(x), pointer<i32>(ids), first, pointer<T>(y), y.numel(), x.last());
+    });
+  };
+  t.unpick.run = [](const View& g, const View& ids, const i64& first, const View& y) {
+    visit_float(y.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      unpick<T>(pointer<T>(g), pointer<i32>(ids), first, pointer<T>(y), g.numel(), y.last());
+    });
+  };
+  t.replace_id.run = [](const View& x, const i64& id, const i64& by, const View& y) {
+    const i32* const from = pointer<i32>(x);
+    i32* const to = pointer<i32>(y);
+    for_blocks(x.numel(), [&](i64 i, i64 end) {
+      for (; i < end; ++i) to[i] = from[i] == id ? static_cast<i32>(by) : from[i];
+    });
+  };
+  t.check_ids.run = [](const View& ids, const IdRange& range, const View& found) {
+    const i32* const id = pointer<i32>(ids);
+    i32* const out = pointer<i32>(found);
+    const i32 least = static_cast<i32>(range.least), end = static_cast<i32>(range.end);
+    const i32 ignored = static_cast<i32>(range.ignored.value_or(range.least));
+    const bool ignores = range.ignored.has_value();
+    const auto bad = [=](i32 i) { return (i < least || i >= end) && !(ignores && i == ignored); };
+    const i64 n = ids.numel();
+    bool any = false;  // a loop without exits is vectorized
+    for (i64 i = 0; i < n; ++i) any |= bad(id[i]);
+    if (!any || out[0] != 0) return;
+    out[0] = 1 + static_cast<i32>(range.use);
+    out[1] = *std::find_if(id, id + n, bad);
+    out[2] = end;
+  };
+  t.rope.run = [](const Rope& r, const View& x, const View& positions, const View& y) {
+    visit_activation(x.dtype, [&](auto, auto element) {
+      using X = decltype(element);
+      rope(pointer<X>(x), pointer<i32>(positions), r.inv_freq->data(),
+           2 * static_cast<i64>(r.inv_freq->size()), r.interleaved, r.sign, r.attention_factor, pointer<X>(y),
+           x.shape[0], x.shape[1], x.shape[2], x.shape[3]);
+    });
+  };
+}
 
 }  // namespace redco::kernels

@@ -5,10 +5,12 @@
 #include <vector>
 
 #include "base/error.h"
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/device.h"
 #include "kernels/cpu/groups.h"
 #include "kernels/cpu/pool.h"
-#include "kernels/cpu/products.h"
+#include "kernels/cpu/products/gemm.h"
+#include "kernels/cpu/products/products.h"
+#include "kernels/cpu/views.h"
 
 namespace redco::kernels {
 namespace {
@@ -69,8 +71,8 @@ void multiply(T* y, const T* x, i64 n) {  // y *= x
 }
 
 // Multiplies each row by the weight of its expert.
-template <class T>
-void weigh(const Experts<T>& a, const Piece& p, i64 width, T* x) {
+template <class T, class S>
+void weigh(const Experts<T, S>& a, const Piece& p, i64 width, T* x) {
   for_rows(p.m, width, [&](i64 i, i64 end) {
     for (; i < end; ++i) {
       const T w = a.weights[p.rows[i] * a.E + p.expert];
@@ -81,22 +83,28 @@ void weigh(const Experts<T>& a, const Piece& p, i64 width, T* x) {
   });
 }
 
-// The product x[m, k] w[e]^T with matrix e of w[E, n, k].
+// Row-major elements of T, or groups.
 template <class S>
-Product expert_product(i64 m, i64 n, i64 k, const float* x, const S* w, i64 e, float* y) {
+Matrix rows_of(const S* x, i64 columns, bool trans = false) {
   constexpr DType kType = std::is_same_v<S, float>    ? DType::f32
                           : std::is_same_v<S, bf16>   ? DType::bf16
                           : std::is_same_v<S, Group8> ? DType::q8
                                                       : DType::q4;
-  const i64 row = stored_row<S>(k);
+  return {.data = reinterpret_cast<const std::byte*>(x),
+          .type = kType,
+          .row = stored_row<S>(columns) * i64{sizeof(S)},
+          .trans = trans};
+}
+template <class S>
+const S* matrix_at(const S* w, i64 e, i64 rows, i64 columns) {
+  return w + e * rows * stored_row<S>(columns);
+}
+// The product x[m, k] w[e]^T with matrix e of w[E, n, k].
+template <class S>
+Product expert_product(i64 m, i64 n, i64 k, const float* x, const S* w, i64 e, float* y) {
   return {.m = m,
           .n = n,
-          .terms = {{.a = {.data = reinterpret_cast<const std::byte*>(x), .row = k * i64{sizeof(float)}},
-                     .b = {.data = reinterpret_cast<const std::byte*>(w + e * n * row),
-                           .type = kType,
-                           .row = row * i64{sizeof(S)},
-                           .trans = true},
-                     .k = k}},
+          .terms = {{.a = rows_of(x, k), .b = rows_of(matrix_at(w, e, n, k), k, true), .k = k}},
           .y = y};
 }
 
@@ -124,6 +132,38 @@ void outer_layer(const Experts<T, S>& a, const Piece& p, const T* inner, std::sp
   }
 }
 
+// g down of a piece: y[m, I] of g[m, C].
+template <class T, class S>
+void outer_gradient(const Experts<T, S>& a, const Piece& p, const T* g, std::span<float> room, T* y) {
+  if constexpr (std::is_same_v<T, S>) {
+    gemm<T>(false, false, p.m, a.I, a.C, 1, g, a.C, a.down + p.expert * a.I * a.C, a.I, 0, y, a.I);
+  } else {
+    const S* const down = matrix_at(a.down, p.expert, a.C, a.I);
+    const Product one{
+        .m = p.m, .n = a.I, .terms = {{.a = rows_of(g, a.C), .b = rows_of(down, a.I), .k = a.C}}, .y = y};
+    products({&one, 1}, a.bf16, room);
+  }
+}
+// dgate gate + dup up of a piece: y[m, C] of dgate and dup [m, I].
+template <class T, class S>
+void inner_gradient(const Experts<T, S>& a, const Piece& p, const T* dgate, const T* dup,
+                    std::span<float> room, T* y) {
+  if constexpr (std::is_same_v<T, S>) {
+    const i64 at = p.expert * a.I * a.C;
+    gemm<T>(false, false, p.m, a.C, a.I, 1, dgate, a.I, a.gate + at, a.C, 0, y, a.C);
+    gemm<T>(false, false, p.m, a.C, a.I, 1, dup, a.I, a.up + at, a.C, 1, y, a.C);
+  } else {
+    const S *const gate = matrix_at(a.gate, p.expert, a.I, a.C), *const up =
+                                                                     matrix_at(a.up, p.expert, a.I, a.C);
+    const Product sum{.m = p.m,
+                      .n = a.C,
+                      .terms = {{.a = rows_of(dgate, a.I), .b = rows_of(gate, a.C), .k = a.I},
+                                {.a = rows_of(dup, a.I), .b = rows_of(up, a.C), .k = a.I}},
+                      .y = y};
+    products({&sum, 1}, a.bf16, room);
+  }
+}
+
 }  // namespace
 
 i64 experts_scratch(i64 R, i64 C, i64 I, bool hidden, bool backward) {
@@ -131,9 +171,13 @@ i64 experts_scratch(i64 R, i64 C, i64 I, bool hidden, bool backward) {
 }
 
 i64 experts_workspace(i64 R, i64 C, i64 I, DType matrices, bool bf16, bool hidden, bool backward) {
+  i64 gradients = 0;
+  if (backward && is_storage_type(matrices))
+    gradients = std::max(stored_product_workspace(I, C, matrices, false, bf16),
+                         stored_product_workspace(C, I, matrices, false, bf16));
   return experts_scratch(R, C, I, hidden, backward) +
-         std::max(stored_product_workspace(I, C, matrices, bf16),
-                  stored_product_workspace(C, I, matrices, bf16));
+         std::max({gradients, stored_product_workspace(I, C, matrices, true, bf16),
+                   stored_product_workspace(C, I, matrices, true, bf16)});
 }
 
 template <class T, class S>
@@ -152,8 +196,8 @@ void experts(const Experts<T, S>& a, T* scratch, std::span<float> room, T* y) {
   });
 }
 
-template <class T>
-void experts_backward(const Experts<T>& a, const T* g, T* scratch, std::span<float> room,
+template <class T, class S>
+void experts_backward(const Experts<T, S>& a, const T* g, T* scratch, std::span<float> room,
                       const ExpertGradients<T>& d) {
   const i64 n = expert_piece(a.R), matrix = a.I * a.C;
   T *const xs = scratch, *const gs = xs + n * a.C, *const inner = gs + n * a.C, *const act = inner + n * a.I,
@@ -162,7 +206,7 @@ void experts_backward(const Experts<T>& a, const T* g, T* scratch, std::span<flo
   fill(d.weights, T(0), a.R * a.E);
   std::vector<bool> seen(static_cast<std::size_t>(a.E));
   for_pieces(a, [&](const Piece& p) {
-    const i64 at = p.expert * matrix, size = p.m * a.I;
+    const i64 size = p.m * a.I;
     const T keep = seen[p.expert] ? T(1) : T(0);  // a later piece of an expert adds to its gradients
     seen[p.expert] = true;
     gather(a.x, p, a.C, xs);
@@ -174,7 +218,7 @@ void experts_backward(const Experts<T>& a, const T* g, T* scratch, std::span<flo
 
     // First d inner = g down with weight 1, because the gradient of the weight is its product with inner.
     gather(g, p, a.C, gs);
-    gemm<T>(false, false, p.m, a.I, a.C, 1, gs, a.C, a.down + at, a.I, 0, di, a.I);
+    outer_gradient(a, p, gs, room, di);
     for_rows(p.m, a.I, [&](i64 i, i64 end) {
       for (; i < end; ++i) {
         double dot = 0;
@@ -184,22 +228,28 @@ void experts_backward(const Experts<T>& a, const T* g, T* scratch, std::span<flo
       }
     });
     weigh(a, p, a.I, di);
-    weigh(a, p, a.C, gs);
-    gemm<T>(true, false, a.C, a.I, p.m, 1, gs, a.C, inner, a.I, keep, d.down + at, a.I);
+    if (d.down) {
+      weigh(a, p, a.C, gs);
+      gemm<T>(true, false, a.C, a.I, p.m, 1, gs, a.C, inner, a.I, keep, d.down + p.expert * matrix, a.I);
+    }
 
     // d up = d inner act(gate); d gate = act'(gate) (d inner up).
     multiply(act, di, size);
     multiply(di, up, size);
     unary_backward(a.activation, gate, di, di, size);
-    gemm<T>(true, false, a.I, a.C, p.m, 1, di, a.I, xs, a.C, keep, d.gate + at, a.C);
-    gemm<T>(true, false, a.I, a.C, p.m, 1, act, a.I, xs, a.C, keep, d.up + at, a.C);
-    gemm<T>(false, false, p.m, a.C, a.I, 1, di, a.I, a.gate + at, a.C, 0, xs, a.C);
-    gemm<T>(false, false, p.m, a.C, a.I, 1, act, a.I, a.up + at, a.C, 1, xs, a.C);
+    const auto add_gradient = [&](const T* of_layer, T* to) {
+      if (to)
+        gemm<T>(true, false, a.I, a.C, p.m, 1, of_layer, a.I, xs, a.C, keep, to + p.expert * matrix, a.C);
+    };
+    add_gradient(di, d.gate);
+    add_gradient(act, d.up);
+    inner_gradient(a, p, di, act, room, xs);
     scatter<T>(xs, p, a.C, nullptr, 0, d.x);
   });
   for (i64 e = 0; e < a.E; ++e)
     if (!seen[e])
-      for (T* m : {d.gate, d.up, d.down}) fill(m + e * matrix, T(0), matrix);
+      for (T* m : {d.gate, d.up, d.down})
+        if (m) fill(m + e * matrix, T(0), matrix);
 }
 
 #define INSTANTIATE(T)                                                              \
@@ -209,8 +259,93 @@ void experts_backward(const Experts<T>& a, const T* g, T* scratch, std::span<flo
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE
-template void experts(const Experts<float, bf16>&, float*, std::span<float>, float*);
-template void experts(const Experts<float, Group8>&, float*, std::span<float>, float*);
-template void experts(const Experts<float, Group4>&, float*, std::span<float>, float*);
+#define INSTANTIATE(S)                                                                             \
+  template void experts(const Experts<float, S>&, float*, std::span<float>, float*);               \
+  template void experts_backward(const Experts<float, S>&, const float*, float*, std::span<float>, \
+                                 const ExpertGradients<float>&);
+INSTANTIATE(bf16)
+INSTANTIATE(Group8)
+INSTANTIATE(Group4)
+#undef INSTANTIATE
+
+namespace {
+
+template <class T, class S = T>
+Experts<T, S> experts_of(const MixtureOfExperts& m, const View& x, const View& weights, const View& chosen,
+                         const View& gate, const View& up, const View& down, const View& hidden) {
+  const i64 R = x.leading();
+  return {.R = R,
+          .C = gate.shape[2],
+          .I = gate.shape[1],
+          .E = gate.shape[0],
+          .x = pointer<T>(x),
+          .weights = pointer<T>(weights),
+          .chosen = pointer<T>(chosen),
+          .gate = pointer<S>(gate),
+          .up = pointer<S>(up),
+          .down = pointer<S>(down),
+          .activation = m.activation,
+          .bf16 = m.bf16,
+          .hidden = pointer<T>(hidden),
+          .hidden_rows = R * m.per_row};
+}
+
+// The k largest elements of each row become 1, of equal ones the first.
+template <class T>
+void top_k_mask(const T* x, i64 k, T* y, i64 rows, i64 columns) {
+  fill(y, T(0), rows * columns);
+  for (; rows > 0; --rows, x += columns, y += columns)
+    for (i64 i = 0; i < k; ++i) {
+      i64 best = -1;
+      for (i64 c = 0; c < columns; ++c)
+        if (y[c] == 0 && (best < 0 || x[c] > x[best])) best = c;
+      y[best] = 1;
+    }
+}
+
+}  // namespace
+
+void add_experts(Kernels& t) {
+  t.experts.run = [](const MixtureOfExperts& m, const View& x, const View& weights, const View& chosen,
+                     const View& gate, const View& up, const View& down, const View& hidden,
+                     const View& workspace, const View& y) {
+    const auto run = [&](auto zero, auto element) {
+      using T = decltype(zero);
+      using S = decltype(element);
+      const Experts<T, S> e = experts_of<T, S>(m, x, weights, chosen, gate, up, down, hidden);
+      T* const own = pointer<T>(workspace);
+      experts<T, S>(e, own, floats_of(workspace, experts_scratch(e.R, e.C, e.I, hidden.present, false)),
+                    pointer<T>(y));
+    };
+    if (is_storage_type(gate.dtype)) return visit_stored(gate.dtype, [&](auto zero) { run(float{}, zero); });
+    visit_float(x.dtype, [&](auto zero) { run(zero, zero); });
+  };
+  t.experts_backward.run = [](const MixtureOfExperts& m, const View& x, const View& weights,
+                              const View& chosen, const View& gate, const View& up, const View& down,
+                              const View& hidden, const View& g, const View& workspace, const View& dx,
+                              const View& dweights, const View& dgate, const View& dup, const View& ddown) {
+    const auto run = [&](auto zero, auto element) {
+      using T = decltype(zero);
+      using S = decltype(element);
+      const Experts<T, S> e = experts_of<T, S>(m, x, weights, chosen, gate, up, down, hidden);
+      experts_backward<T, S>(
+          e, pointer<T>(g), pointer<T>(workspace),
+          floats_of(workspace, experts_scratch(e.R, e.C, e.I, hidden.present, true)),
+          {pointer<T>(dx), pointer<T>(dweights), pointer<T>(dgate), pointer<T>(dup), pointer<T>(ddown)});
+    };
+    if (is_storage_type(gate.dtype)) return visit_stored(gate.dtype, [&](auto zero) { run(float{}, zero); });
+    visit_float(x.dtype, [&](auto zero) { run(zero, zero); });
+  };
+  t.experts_workspace = [](const MixtureOfExperts& m, i64 rows, i64 width, i64 inner, DType matrices,
+                           bool hidden, bool backward) {
+    return experts_workspace(rows, width, inner, matrices, m.bf16, hidden, backward);
+  };
+  t.top_k_mask.run = [](const View& x, const i64& k, const View& y) {
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      top_k_mask<T>(pointer<T>(x), k, pointer<T>(y), x.leading(), x.last());
+    });
+  };
+}
 
 }  // namespace redco::kernels

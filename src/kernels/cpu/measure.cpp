@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "base/timing.h"
-#include "kernels/cpu/bf16_tiles.h"
 #include "kernels/cpu/blas.h"
 #include "kernels/cpu/device.h"
-#include "kernels/cpu/gemm.h"
 #include "kernels/cpu/isa/ranges.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/products/bf16_tiles.h"
+#include "kernels/cpu/products/gemm.h"
 #include "kernels/isa.h"
 #include "kernels/native.h"
 #include "kernels/peak.h"

@@ -1,8 +1,11 @@
 #include <algorithm>
 
+#include "kernels/cpu/device.h"
 #include "kernels/cpu/isa/ranges.h"
+#include "kernels/cpu/mixed.h"
 #include "kernels/cpu/nn.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/views.h"
 #include "kernels/isa.h"
 
 namespace redco::kernels {
@@ -85,5 +88,44 @@ INSTANTIATE(float, float, bf16)
 INSTANTIATE(float, bf16, float)
 INSTANTIATE(float, bf16, bf16)
 #undef INSTANTIATE
+
+void add_norms(Kernels& t) {
+  t.layer_norm.run = [](const View& x, const View& w, const View& b, const double& eps, const View& y,
+                        const View& mean, const View& rstd) {
+    visit_activations(x.dtype, y.dtype, [&](auto zero, auto of_x, auto of_y) {
+      using T = decltype(zero);
+      layer_norm(pointer<decltype(of_x)>(x), pointer<T>(w), pointer<T>(b), static_cast<T>(eps),
+                 pointer<decltype(of_y)>(y), pointer<T>(mean), pointer<T>(rstd), x.leading(), x.last());
+    });
+  };
+  t.layer_norm_backward.run = [](const View& x, const View& w, const View& mean, const View& rstd,
+                                 const View& g, const View& dx, const View& dw, const View& db,
+                                 const View& workspace) {
+    visit_activations(x.dtype, g.dtype, [&](auto zero, auto of_x, auto of_g) {
+      using T = decltype(zero);
+      using X = decltype(of_x);
+      layer_norm_backward(pointer<X>(x), pointer<T>(w), pointer<T>(mean), pointer<T>(rstd),
+                          pointer<decltype(of_g)>(g), pointer<X>(dx), pointer<T>(dw), pointer<T>(db),
+                          x.leading(), x.last(), pointer<T>(workspace));
+    });
+  };
+  t.rms_norm.run = [](const View& x, const View& w, const double& eps, const View& y, const View& rstd) {
+    visit_activations(x.dtype, y.dtype, [&](auto zero, auto of_x, auto of_y) {
+      using T = decltype(zero);
+      rms_norm(pointer<decltype(of_x)>(x), pointer<T>(w), static_cast<T>(eps), pointer<decltype(of_y)>(y),
+               pointer<T>(rstd), x.leading(), x.last());
+    });
+  };
+  t.rms_norm_backward.run = [](const View& x, const View& w, const View& rstd, const View& g, const View& dx,
+                               const View& dw, const View& workspace) {
+    visit_activations(x.dtype, g.dtype, [&](auto zero, auto of_x, auto of_g) {
+      using T = decltype(zero);
+      using X = decltype(of_x);
+      rms_norm_backward(pointer<X>(x), pointer<T>(w), pointer<T>(rstd), pointer<decltype(of_g)>(g),
+                        pointer<X>(dx), pointer<T>(dw), x.leading(), x.last(), pointer<T>(workspace));
+    });
+  };
+  t.norm_backward_workspace = norm_backward_workspace;
+}
 
 }  // namespace redco::kernels

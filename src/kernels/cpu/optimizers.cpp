@@ -1,7 +1,9 @@
 #include <cmath>
 
+#include "kernels/cpu/device.h"
 #include "kernels/cpu/isa/ranges.h"
 #include "kernels/cpu/list_blocks.h"
+#include "kernels/cpu/lists.h"
 #include "kernels/cpu/views.h"
 #include "kernels/isa.h"
 
@@ -65,6 +67,13 @@ void round_weights(const Views& x, const Views& y) {
     auto* const to = pointer<std::uint16_t>(y[k]);
     REDCO_ISA_CALL(to_bf16(from + i, to + i, end - i));
   });
+}
+
+void add_optimizers(Kernels& t) {
+  t.adamw.run = adamw;
+  t.sgd.run = sgd;
+  t.average.run = [](const double& rate, const Views& x, const Views& y) { average(rate, x, y); };
+  t.round_weights.run = round_weights;
 }
 
 }  // namespace redco::kernels

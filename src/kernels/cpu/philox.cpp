@@ -3,10 +3,12 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "kernels/cpu/device.h"
 #include "kernels/cpu/dropout.h"
 #include "kernels/cpu/isa/ranges.h"
 #include "kernels/cpu/nn.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/views.h"
 #include "kernels/isa.h"
 
 namespace redco::kernels {
@@ -75,6 +77,21 @@ u32 philox_word(u64 key, i64 c0, i64 c1, i64 c2, i64 c3) {
   REDCO_ISA_CALL(philox_words(key, static_cast<u32>(c0), static_cast<u32>(c1), static_cast<u32>(c2),
                               static_cast<u32>(c3), &word, nullptr, 1));
   return word;
+}
+
+void add_randomness(Kernels& t) {
+  t.uniform.run = [](const u64& key, const Block4& b, const View& y) {
+    philox_uniform(key, b, pointer<float>(y));
+  };
+  t.normal.run = [](const u64& key, const Block4& b, const View& y) {
+    philox_normal(key, b, pointer<float>(y));
+  };
+  t.dropout.run = [](const double& rate, const u64& key, const Block4& b, const View& x, const View& y) {
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      dropout<T>(pointer<T>(x), pointer<T>(y), rate, key, b);
+    });
+  };
 }
 
 }  // namespace redco::kernels

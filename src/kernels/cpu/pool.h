@@ -9,7 +9,6 @@
 
 #include "base/background.h"
 #include "base/types.h"
-#include "kernels/cpu/contention.h"
 #include "kernels/cpu/shares.h"
 
 namespace redco::kernels {
@@ -43,14 +42,6 @@ void for_each(i64 n, i64 work, const F& f) {
     f(i);
     background::poll();
   }
-}
-
-// The same for pieces whose limit is memory, which one thread reads nearly as fast as two.
-template <class F>
-void for_each_reading(i64 n, i64 work, const F& f) {
-  // OpenMP ends the threads that a smaller team does not need, so other teams stay as they are.
-  if (workers(n, work) == 2 && contended()) return for_each_here(n, work, f);
-  for_each(n, work, f);
 }
 
 // How many of n pieces run at the same time, at most.

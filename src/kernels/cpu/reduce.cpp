@@ -6,9 +6,12 @@
 #include <span>
 
 #include "base/error.h"
+#include "kernels/cpu/device.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/isa/ranges.h"
 #include "kernels/cpu/list_blocks.h"
+#include "kernels/cpu/lists.h"
+#include "kernels/cpu/mixed.h"
 #include "kernels/cpu/pool.h"
 #include "kernels/cpu/views.h"
 #include "kernels/isa.h"
@@ -209,5 +212,29 @@ void sum_squares(const Views& x, double* words, double* workspace) {
 template void reduce_sum(const float*, std::span<const i64>, std::span<const bool>, float*, double*);
 template void reduce_sum(const double*, std::span<const i64>, std::span<const bool>, double*, double*);
 template void reduce_sum(const bf16*, std::span<const i64>, std::span<const bool>, float*, double*);
+
+namespace {
+
+SmallVector<bool, 8> flags_of(const View& x, u32 over) {
+  SmallVector<bool, 8> flags(x.shape.size());
+  for (std::size_t d = 0; d < flags.size(); ++d) flags[d] = (over >> d & 1) != 0;
+  return flags;
+}
+
+}  // namespace
+
+void add_reductions(Kernels& t) {
+  t.sum.run = [](const View& x, const u32& over, const View& y, const View& workspace) {
+    visit_activation(x.dtype, [&](auto zero, auto element) {
+      reduce_sum(pointer<decltype(element)>(x), x.shape, flags_of(x, over), pointer<decltype(zero)>(y),
+                 pointer<double>(workspace));
+    });
+  };
+  t.sum_workspace = [](const View& x, u32 over) { return reduce_workspace(x.shape, flags_of(x, over)); };
+  t.sum_squares.run = [](const Views& x, const View& y, const View& workspace) {
+    sum_squares(x, pointer<double>(y), pointer<double>(workspace));
+  };
+  t.sum_squares_workspace = sum_squares_workspace;
+}
 
 }  // namespace redco::kernels

@@ -1,10 +1,13 @@
 // Softmax, and cross-entropy over a shard of the vocabulary.
 #include <cmath>
 
+#include "kernels/cpu/device.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/isa/ranges.h"
+#include "kernels/cpu/mixed.h"
 #include "kernels/cpu/nn.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/views.h"
 #include "kernels/isa.h"
 
 namespace redco::kernels {
@@ -97,5 +100,58 @@ INSTANTIATE(float, float)
 INSTANTIATE(float, bf16)
 INSTANTIATE(double, double)
 #undef INSTANTIATE
+
+void add_softmax(Kernels& t) {
+  t.softmax.run = [](const View& x, const View& y) {
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      softmax<T>(pointer<T>(x), pointer<T>(y), x.leading(), x.last());
+    });
+  };
+  t.log_softmax.run = [](const View& x, const View& y) {
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      log_softmax(pointer<T>(x), pointer<T>(y), x.leading(), x.last());
+    });
+  };
+  t.log_softmax_backward.run = [](const View& y, const View& g, const View& dx) {
+    visit_float(y.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      log_softmax_backward(pointer<T>(y), pointer<T>(g), pointer<T>(dx), y.leading(), y.last());
+    });
+  };
+  t.sum_exp_and_target.run = [](const View& x, const View& max, const View& ids, const i64& first,
+                                const View& sums) {
+    visit_activation(x.dtype, [&](auto zero, auto element) {
+      using T = decltype(zero);
+      const i64 R = ids.numel();
+      sum_exp_and_target(pointer<decltype(element)>(x), pointer<T>(max), pointer<i32>(ids), first,
+                         pointer<T>(sums), pointer<T>(sums) + R, R, x.last());
+    });
+  };
+  t.cross_entropy.run = [](const View& max, const View& sums, const View& ids, const View& loss,
+                           const View& lse) {
+    visit_float(max.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      const i64 R = ids.numel();
+      cross_entropy<T>(pointer<T>(max), pointer<T>(sums), pointer<T>(sums) + R, pointer<i32>(ids),
+                       pointer<T>(loss), pointer<T>(lse), R);
+    });
+  };
+  t.cross_entropy_backward.run = [](const View& x, const View& ids, const View& lse, const View& g,
+                                    const i64& first, const View& dx) {
+    visit_activation(x.dtype, [&](auto zero, auto element) {
+      using T = decltype(zero);
+      using X = decltype(element);
+      cross_entropy_backward(pointer<X>(x), pointer<T>(lse), pointer<i32>(ids), first, pointer<T>(g),
+                             pointer<X>(dx), ids.numel(), x.last());
+    });
+  };
+  t.max_last.run = [](const View& x, const View& y) {
+    visit_activation(x.dtype, [&](auto zero, auto element) {
+      row_max(pointer<decltype(element)>(x), pointer<decltype(zero)>(y), y.numel(), x.last());
+    });
+  };
+}
 
 }  // namespace redco::kernels

@@ -1,12 +1,12 @@
-// What the instruction sets that multiply pairs of bf16 (kernels/cpu/bf16_tiles.h) have in common: packing of
-// operands, writing of sums. Compiled for AVX512-BF16.
+// What the instruction sets that multiply pairs of bf16 (kernels/cpu/products/bf16_tiles.h) have in common:
+// packing of operands, writing of sums. Compiled for AVX512-BF16.
 #pragma once
 
 #include <immintrin.h>
 
 #include <algorithm>
 
-#include "kernels/cpu/bf16_tiles.h"
+#include "kernels/cpu/products/bf16_tiles.h"
 
 namespace redco::kernels {
 namespace {

@@ -156,11 +156,19 @@ inline void dot(i64 k, T alpha, const T* a, const B* b, i64 ahead, T beta, T* c)
   }
 }
 
+// Rows of b that are read together with M rows of a: as many as leave their sums, these rows and a vector of
+// a in registers, because a is read again each time. 8 rows with bf16 are an exception: in two parts b is
+// widened twice, which takes less time than to read a a third more often (Zen 4).
+template <class B, int M>
+constexpr int rows_together() {
+  if (kRegisters == 16) return M <= 2 ? 4 : 2;
+  const bool fit = M * 4 + 4 + 1 <= kRegisters, in_parts = M == 8 && sizeof(B) == 2;
+  return fit || in_parts ? 4 : 3;
+}
+
 template <class T, class B, int M>
 inline void dots_m(i64 n, i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, T beta, T* c, i64 ldc) {
-  // Rows of b that are read together: as many as leave the sums in registers, because each time a is read
-  // again.
-  constexpr int N = kRegisters == 32 ? (M == 7 || (M == 8 && sizeof(B) == 4) ? 3 : 4) : M <= 2 ? 4 : 2;
+  constexpr int N = rows_together<B, M>();
   constexpr bool kInParts = M * N + N + 1 > kRegisters;
   const i64 ahead = rows_ahead(kInParts ? 2 * N : N, k * static_cast<i64>(sizeof(B)));
   i64 j = 0;

@@ -3,7 +3,7 @@
 
 #include "base/types.h"
 #include "kernels/cpu/groups.h"
-#include "kernels/cpu/tiles.h"
+#include "kernels/cpu/products/micro_tiles.h"
 
 namespace redco::kernels {
 

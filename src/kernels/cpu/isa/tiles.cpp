@@ -1,14 +1,13 @@
 // Tiles of products of fp32. A micro-tile of kRows x kColumns sums stays in registers while k passes. The
 // right operand is packed in panels of kColumns columns, the left one in panels of kRows rows, unless it is
 // read only a few times.
-#include "kernels/cpu/tiles.h"
-
 #include <immintrin.h>
 
 #include <utility>
 
 #include "kernels/cpu/isa/few_rows.h"
 #include "kernels/cpu/isa/ranges.h"
+#include "kernels/cpu/products/micro_tiles.h"
 
 namespace redco::kernels::REDCO_ISA {
 namespace {

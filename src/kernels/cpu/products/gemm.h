@@ -16,7 +16,4 @@ template <class T>
 void gemm_batch(i64 batch, bool trans_a, bool trans_b, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda,
                 i64 a_stride, const T* b, i64 ldb, i64 b_stride, T beta, T* c, i64 ldc, i64 c_stride);
 
-// Products of at most so many rows have kernels of their own (isa/few_rows.h).
-constexpr i64 kFewRows = 8;
-
 }  // namespace redco::kernels

@@ -4,7 +4,7 @@
 // Operands are packed in pairs of neighbours along k; what is missing at the end of k is zero.
 #pragma once
 
-#include "kernels/cpu/tiles.h"
+#include "kernels/cpu/products/micro_tiles.h"
 
 namespace redco::kernels {
 

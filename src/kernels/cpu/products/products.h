@@ -1,5 +1,5 @@
 // Matrix products with operands of several types and several terms, many at a time: the products of linear
-// layers and of their gradients.
+// layers and of their gradients. path.h chooses how each is computed.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,8 @@ struct Product {
 // threads, do not change it.
 void products(std::span<const Product> all, bool bf16, std::span<float> workspace);
 i64 products_workspace(std::span<const Product> all, bool bf16);
-// Enough for one product of any number of rows of f32 with a matrix b[n, k] of this type.
-i64 stored_product_workspace(i64 n, i64 k, DType b, bool bf16);
+// Enough for one product of any number of rows of f32 with a stored matrix b of this type: with b[n, k]^T if
+// `trans`, else with b[k, n].
+i64 stored_product_workspace(i64 n, i64 k, DType b, bool trans, bool bf16);
 
 }  // namespace redco::kernels

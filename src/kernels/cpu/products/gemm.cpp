@@ -1,4 +1,4 @@
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/products/gemm.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -7,6 +7,7 @@
 #include "kernels/cpu/blas.h"
 #include "kernels/cpu/isa/ranges.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/products/limits.h"
 #include "kernels/isa.h"
 
 namespace redco::kernels {
@@ -54,14 +55,14 @@ void gemm(bool ta, bool tb, i64 m, i64 n, i64 k, T alpha, const T* a, i64 lda, c
   if (m <= kFewRows && !ta) {
     if (tb) {
       constexpr i64 kRowsOfB = 64;
-      return for_each_reading(ceil_div(n, kRowsOfB), n * k, [&](i64 t) {
+      return for_each(ceil_div(n, kRowsOfB), n * k, [&](i64 t) {
         const i64 j = t * kRowsOfB;
         REDCO_ISA_CALL(rows_times_bt(m, std::min(kRowsOfB, n - j), k, alpha, a, lda, b + j * ldb, ldb, beta,
                                      c + j, ldc));
       });
     }
     constexpr i64 kColumns = 256;
-    return for_each_reading(ceil_div(n, kColumns), n * k, [&](i64 t) {
+    return for_each(ceil_div(n, kColumns), n * k, [&](i64 t) {
       const i64 j = t * kColumns;
       REDCO_ISA_CALL(
           rows_times_b(m, std::min(kColumns, n - j), k, alpha, a, lda, b + j, ldb, beta, c + j, ldc));

@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/groups.h"
 #include "kernels/cpu/isa/ranges.h"
-#include "kernels/cpu/products.h"
+#include "kernels/cpu/products/products.h"
 #include "kernels/isa.h"
 
 namespace redco::kernels {

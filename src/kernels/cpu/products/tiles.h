@@ -2,10 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
 
-#include "kernels/cpu/products.h"
-#include "kernels/cpu/tiles.h"
+#include "kernels/cpu/products/micro_tiles.h"
+#include "kernels/cpu/products/path.h"
 
 namespace redco::kernels {
 
@@ -43,38 +42,9 @@ struct Tiles {
   }
 };
 
-// Products x w^T with at most so many rows are computed as their transpose: any, and those that nearly fill
-// the lanes of vectors and read w in its own type.
-constexpr i64 kTransposedRows = kTileUnit, kTransposedFullRows = 2 * kTileUnit;
-
-// What multiplies: fp32, or pairs of bf16 by AVX512-BF16 or by AMX (bf16_tiles.h).
-enum class Unit : std::uint8_t { f32, dot, amx };
-Unit unit_of(bool bf16);
-
 // Tiles that keep `threads` threads busy for about the same time. Each element of y is summed in the same
-// order for any tiles: over blocks of k that depend on k and the unit.
-Tiles tiles_of(const Product& p, Unit unit, i64 threads);
+// order for any tiles: over blocks of k that depend on k and the unit. REQUIRES: has_tiles(path).
+Tiles tiles_of(const Product& p, Unit unit, Path path, i64 threads);
 void multiply_tile(const Product& p, Unit unit, const Tile& t, const Tiles& tiles, float* room);
-
-// A matrix whose rows are `ld` elements apart, or its transpose.
-template <class T>
-struct Operand {
-  const T* data;
-  i64 ld;
-  bool trans = false;
-};
-
-// y[m, n] = a[m, k] b[k, n] of bf16 with sums in fp32, on the calling thread: for blocks of attention. An a
-// of fp32 is rounded to bf16. b is packed before, into size_of_b() floats; room: size_of_a() floats. add: the
-// product is added to y. REQUIRES: Unit::dot, k <= kDeepest.
-struct DotProduct {
-  static constexpr i64 kDeepest = 1024;
-  i64 n, k;
-  i64 size_of_b() const;
-  i64 size_of_a(i64 m) const;
-  void pack(const Operand<bf16>& b, float* to) const;
-  template <class T>
-  void multiply(i64 m, const Operand<T>& a, const float* b, bool add, float* y, i64 ldy, float* room) const;
-};
 
 }  // namespace redco::kernels
