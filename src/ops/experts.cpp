@@ -1,6 +1,8 @@
 // Legend: R rows (all leading dims of x), C width, I inner width, E experts, m rows per expert.
 #include "ops/experts.h"
 
+#include <array>
+
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
 #include "ops/linear.h"
@@ -57,42 +59,66 @@ kernels::MixtureOfExperts settings_of(const ExpertsOptions& o, DType t) {
 // The outputs of the inner layers; absent if they are not kept.
 View kept_hidden(const Tensor& hidden) { return hidden.shape().back() > 0 ? hidden.view() : View(); }
 
+// The matrices gate, up and down that are trained; frozen ones get no gradient.
+using Trained = std::array<bool, 3>;
+
+// Inputs x, weights, chosen, gate, up, down, hidden, g; attributes: whether gate, up and down are trained.
+// Outputs dx, dweights and the gradients of the trained matrices.
+void backward_strategies(OpCall::Strategies& s) {
+  using Placements = OpCall::Strategies::Placements;
+  const int last = s.input(0).rank() - 1;
+  const Placement h = s.in(6), gate = s.in(3);
+  const auto add = [&](const Placements& in, const Placement& dx, const Placement& dweights,
+                       const std::array<Placement, 3>& matrices) {
+    Placements out = {dx, dweights};
+    for (int i = 0; i < 3; ++i)
+      if (s.attribute(i) != 0) out.push_back(matrices[static_cast<std::size_t>(i)]);
+    s.add(in, out);
+  };
+  if (h.is_sharded() && h.dim < last) {
+    add({h, h, h, R_, R_, R_, h, h}, h, h, {P_, P_, P_});
+  } else if (h.is_sharded()) {
+    const Placement down = Placement::sharded(2, gate.unit);
+    add({R_, R_, R_, gate, gate, down, h, R_}, P_, P_, {gate, gate, down});
+  } else if (gate.is_sharded(0)) {
+    const Placement e = Placement::sharded(last, gate.unit);
+    add({R_, e, e, gate, gate, gate, R_, R_}, P_, e, {gate, gate, gate});
+  } else {
+    add(Placements(8, R_), R_, R_, {R_, R_, R_});
+  }
+}
+
 Tensors experts_backward(const Tensor& x, const Tensor& weights, const Tensor& chosen, const ExpertWeights& w,
-                         const Tensor& hidden, const Tensor& g, const ExpertsOptions& o) {
-  OpCall op("experts_backward", {x, weights, chosen, w.gate, w.up, w.down, hidden, g});
-  const i64 matrix = w.gate.numel();
-  op.choose({x.numel(), weights.numel(), matrix, matrix, matrix},
-            [](OpCall::Strategies& s) {
-              const int last = s.input(0).rank() - 1;
-              const Placement h = s.in(6), gate = s.in(3);
-              if (h.is_sharded() && h.dim < last) {
-                s.add({h, h, h, R_, R_, R_, h, h}, {h, h, P_, P_, P_});
-              } else if (h.is_sharded()) {
-                const Placement down = Placement::sharded(2, gate.unit);
-                s.add({R_, R_, R_, gate, gate, down, h, R_}, {P_, P_, gate, gate, down});
-              } else if (gate.is_sharded(0)) {
-                const Placement e = Placement::sharded(last, gate.unit);
-                s.add({R_, e, e, gate, gate, gate, R_, R_}, {P_, e, gate, gate, gate});
-              } else {
-                s.all_replicated(5);
-              }
-            },
-            {.stationary = {3, 4, 5}});
+                         const Tensor& hidden, const Tensor& g, const Trained& trained,
+                         const ExpertsOptions& o) {
+  OpCall op("experts_backward", {x, weights, chosen, w.gate, w.up, w.down, hidden, g}, {3, 4, 5});
+  OpCall::Counts counts = {x.numel(), weights.numel()};
+  for (const bool t : trained)
+    if (t) counts.push_back(w.gate.numel());
+  op.choose(counts, backward_strategies,
+            {.attributes = {i64{trained[0]}, i64{trained[1]}, i64{trained[2]}}, .stationary = {3, 4, 5}});
   const DType type = sum_type(x.dtype());
   Tensor dx = op.output(x.shape(), type), dw = op.output(weights.shape(), type);
-  Tensor dgate = op.output(w.gate.shape(), type), dup = op.output(w.up.shape(), type),
-         ddown = op.output(w.down.shape(), type);
+  std::array<Tensor, 3> of_matrices;  // undefined: frozen
+  std::array<View, 3> written;
+  i64 products = 3;  // those of dx and dweights
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (!trained[i]) continue;
+    of_matrices[i] = op.output((i < 2 ? w.gate : w.down).shape(), type);
+    written[i] = of_matrices[i];
+    ++products;
+  }
   const Tensor &gate = op.in(3), &up = op.in(4), &down = op.in(5);
   const kernels::MixtureOfExperts m = settings_of(o, type);
-  const i64 R = leading(op.in(0).local()), C = op.in(3).local()[2], I = op.in(3).local()[1];
+  const i64 R = leading(op.in(0).local()), C = gate.local()[2], I = gate.local()[1];
   const bool kept = hidden.shape().back() > 0;
   const Tensor work =
       OpCall::workspace(op.kernels().experts_workspace(m, R, C, I, gate.dtype(), kept, true), type);
-  op.flops((kept ? 6 : 8) * flops_of(R, op.in(3), o.per_row));
+  op.flops(static_cast<double>(products + (kept ? 0 : 2)) * flops_of(R, gate, o.per_row));
   op.run(&Kernels::experts_backward, m, op.in(0), op.in(1), op.in(2), gate, up, down, kept_hidden(op.in(6)),
-         op.in(7), work, dx, dw, dgate, dup, ddown);
+         op.in(7), work, dx, dw, written[0], written[1], written[2]);
   op.no_gradient();
-  return {dx, dw, {}, dgate, dup, ddown};
+  return {dx, dw, {}, of_matrices[0], of_matrices[1], of_matrices[2]};
 }
 
 }  // namespace
@@ -167,7 +193,8 @@ Tensor experts(const Tensor& x, const Tensor& weights, const Tensor& chosen, con
                           [o](const Tensors& in) {
                             return Tensors{experts_composed(in[0], in[1], in[2], {in[3], in[4], in[5]}, o)};
                           });
-    auto d = experts_backward(v.saved(0), v.saved(1), v.saved(2), w, v.saved(6), v.g(), o);
+    auto d = experts_backward(v.saved(0), v.saved(1), v.saved(2), w, v.saved(6), v.g(),
+                              {v.needs(3), v.needs(4), v.needs(5)}, o);
     // The router's output is equal on all ranks, so it is gathered once here instead of at each step of its
     // gradient.
     for (Axis axis : Context::current().mesh().axes())

@@ -93,6 +93,43 @@ TEST(Experts, RowsOfSeveralPiecesAddUp) {
   });
 }
 
+// Frozen matrices cost no products of their gradients, and are multiplied in the type that they are stored
+// in.
+TEST(Experts, FrozenMatricesGetNoGradients) {
+  on_one_rank([](Context& c) {
+    if (!c.has(&Kernels::experts)) GTEST_SKIP() << "this device composes experts";
+    const i64 R = 37, E = 3, C = 64, I = 96;
+    Random r(11);
+    const Shape shapes[] = {{R, C}, {R, E}, {E, I, C}, {E, I, C}, {E, C, I}};
+    std::vector<Tensor> stored, wide;
+    const auto gradients = [&](const std::vector<Tensor>& given, bool trained, double* flops) {
+      std::vector<Tensor> in = given;
+      std::vector<Tensor> wanted;
+      for (std::size_t i = 0; i < (trained ? 5u : 2u); ++i) wanted.push_back(in[i] = in[i].watched());
+      c.keep_ledger();
+      const auto d = grad(sum_all(square(with(2)(in))), wanted);
+      *flops = 0;
+      for (const LedgerLine& line : c.ledger()->lines())
+        if (line.what == "experts_backward") *flops += static_cast<double>(line.flops);
+      return std::vector{to_values(d[0]), to_values(d[1])};
+    };
+    for (const DType type : {DType::f32, DType::bf16, DType::q8, DType::q4}) {
+      stored.clear(), wide.clear();
+      for (std::size_t i = 0; i < 5; ++i) {
+        const Tensor t = place(shapes[i], r.values(numel(shapes[i])), {}, DType::f32);
+        stored.push_back(i < 2 || type == DType::f32 ? t : cast(t, type));
+        wide.push_back(i < 2 || type == DType::f32 ? t : cast(stored.back(), DType::f32));
+      }
+      double of_all = 0, of_frozen = 0;
+      const auto want = gradients(wide, true, &of_all), is = gradients(stored, false, &of_frozen);
+      EXPECT_DOUBLE_EQ(of_frozen, of_all / 2) << name_of(type);
+      // Sums of up to 192 products in another order.
+      for (std::size_t i = 0; i < 2; ++i)
+        EXPECT_LT(distance(is[i], want[i]), type == DType::f32 ? 1e-30 : 1e-5) << name_of(type);
+    }
+  });
+}
+
 TEST(TopKMask, TheFirstOfEqualElementsWins) {
   on_one_rank([](Context&) {
     const Tensor x = from_values({2, 4}, std::vector<double>{1, 3, 3, 2, 5, 5, 5, 5});
