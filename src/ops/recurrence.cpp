@@ -35,10 +35,29 @@ Tensor as_matrix(const Tensor& t, bool column) {
   return reshape(t, s);
 }
 
+// Sums of log decays, as the sum of two numbers. Decays are exponentials of their differences, and fp32
+// rounds a long sum by more than the difference may be: after a decay of -1e4, one of -0.01 has an error of 5
+// %. So the sums are added in f64, and `rest` is what fp32 leaves over (undefined in f64). It is a constant
+// for gradients, which are those of `sum`.
+struct LogDecays {
+  Tensor sum, rest;
+};
+LogDecays log_decays(const Tensor& exact, DType dtype) {
+  const Tensor sum = cast(exact, dtype);
+  if (dtype == DType::f64) return {sum, {}};
+  return {sum, cast(stop_gradient(exact - cast(sum, DType::f64)), dtype)};
+}
+
 // exp(sums_i - sums_j) for j <= i: the share of token j that remains at token i. [..., n] -> [..., n, n].
-Tensor decay_matrix(const Tensor& sums, const Tensor& segments) {
-  std::vector<Tensor> terms = {as_matrix(sums, true), scale(as_matrix(sums, false), -1),
-                               causal_mask(sums.size(-1), sums.dtype())};
+Tensor decay_matrix(const LogDecays& sums, const Tensor& segments) {
+  const auto minus = [](const Tensor& t) { return scale(as_matrix(t, false), -1); };
+  // They are added in this order. The first difference is nearly exact where it is small.
+  std::vector<Tensor> terms = {as_matrix(sums.sum, true), minus(sums.sum)};
+  if (sums.rest.defined()) {
+    terms.push_back(as_matrix(sums.rest, true));
+    terms.push_back(minus(sums.rest));
+  }
+  terms.push_back(causal_mask(sums.sum.size(-1), sums.sum.dtype()));
   if (segments.defined())
     terms.push_back(segment_mask(as_matrix(segments, true), as_matrix(segments, false)));
   return exp(add(terms));
@@ -101,22 +120,23 @@ Recurrence step(const Operands& o) {
   return {reshape(y, {o.B, 1, o.H, o.P}), reshape(h, {o.B, o.H, o.N, o.P})};
 }
 
-// States between chunks: `entering` each of them, and after the last. totals [B, K, G, R], added [B, K, G, R,
-// N, P], ends (the segment of each chunk's last token) [B, K] or undefined.
+// States between chunks: `entering` each of them, and after the last. totals (f64) [B, K, G, R], added [B, K,
+// G, R, N, P], ends (the segment of each chunk's last token) [B, K] or undefined.
 struct States {
   Tensor entering, last;
 };
 States over_chunks(const Operands& o, const Tensor& totals, const Tensor& added, const Tensor& ends) {
   const i64 K = totals.size(1);
-  const Tensor of_chunk = permute(totals, {0, 2, 3, 1}), sums = cumsum(of_chunk, -1);
+  const Tensor of_chunk = permute(totals, {0, 2, 3, 1}), all = cumsum(of_chunk, -1);
+  const LogDecays sums = log_decays(all, o.v.dtype());
   const Tensor segments = ends.defined() ? reshape(ends, {o.B, 1, 1, K}) : Tensor();
   const Tensor flat = reshape(permute(added, {0, 2, 3, 1, 4, 5}), {o.B, o.G, o.R, K, o.N * o.P});
   const Tensor after = matmul(decay_matrix(sums, segments), flat);
   Tensor entering = pad_to(narrow(after, -2, 0, K - 1), -2, 1, K), last = narrow(after, -2, K - 1, 1);
   if (o.initial.defined()) {
     const Tensor initial = reshape(o.initial, {o.B, o.G, o.R, 1, o.N * o.P});
-    entering = entering + as_matrix(exp(sums - of_chunk), true) * initial;
-    last = last + as_matrix(exp(narrow(sums, -1, K - 1, 1)), true) * initial;
+    entering = entering + as_matrix(exp(cast(all - of_chunk, o.v.dtype())), true) * initial;
+    last = last + as_matrix(exp(narrow(sums.sum, -1, K - 1, 1)), true) * initial;
   }
   return {permute(reshape(entering, {o.B, o.G, o.R, K, o.N, o.P}), {0, 3, 1, 2, 4, 5}),
           reshape(last, {o.B, o.H, o.N, o.P})};
@@ -146,9 +166,12 @@ Recurrence linear_recurrence(const RecurrenceInputs& in, i64 chunk) {
     before = pad_to(narrow(ends, 1, 0, K - 1), 1, 1, K);
   }
 
-  const Tensor sums = cumsum(decay, -1), total = narrow(sums, -1, L - 1, 1);  // [B, K, G, R, L], [..., 1]
+  const DType dtype = o.v.dtype();
+  const Tensor exact = cumsum(cast(decay, DType::f64), -1);  // [B, K, G, R, L]
+  const Tensor total = narrow(exact, -1, L - 1, 1);          // [..., 1]
+  const LogDecays sums = log_decays(exact, dtype);
   Tensor y = matmul(matmul(q, k, false, true) * decay_matrix(sums, segments), v);  // [B, K, G, R, L, P]
-  const Tensor left = exp_within(total - sums, segments, ends);                    // at the end of the chunk
+  const Tensor left = exp_within(cast(total - exact, dtype), segments, ends);      // at the end of the chunk
   const Tensor added = matmul(k, v * as_matrix(left, true), true);                 // [B, K, G, R, N, P]
   Tensor entering, last;
   if (K > 1) {
@@ -159,12 +182,13 @@ Recurrence linear_recurrence(const RecurrenceInputs& in, i64 chunk) {
   } else {
     last = reshape(added, {o.B, o.G, o.R, o.N, o.P});
     if (o.initial.defined()) {
-      last = last + exp(reshape(total, {o.B, o.G, o.R, 1, 1})) * o.initial;
+      last = last + exp(reshape(cast(total, dtype), {o.B, o.G, o.R, 1, 1})) * o.initial;
       entering = reshape(o.initial, {o.B, 1, o.G, o.R, o.N, o.P});
     }
     last = reshape(last, {o.B, o.H, o.N, o.P});
   }
-  if (entering.defined()) y = y + matmul(q, entering) * as_matrix(exp_within(sums, segments, before), true);
+  if (entering.defined())
+    y = y + matmul(q, entering) * as_matrix(exp_within(sums.sum, segments, before), true);
   y = reshape(permute(y, {0, 1, 4, 2, 3, 5}), {o.B, K * L, o.H, o.P});
   return {narrow(y, 1, 0, o.T), last};
 }

@@ -116,6 +116,27 @@ TEST(LinearRecurrence, ExtremeDecaysStayFinite) {
   });
 }
 
+// Long sums of log decays and small differences between them, in fp32: tokens that forget everything, then
+// tokens that remember, within a chunk and over chunks.
+TEST(LinearRecurrence, SmallDecaysAfterLargeOnesAreExact) {
+  on_one_rank([](Context&) {
+    const Sizes s{1, 48, 2, 1, 2, 2};
+    RecurrenceValues x = values_of(s, 6);
+    for (std::size_t i = 0; i < x.decay.size(); ++i) x.decay[i] = i % 48 < 24 ? -3000.0 : -1.0 / 128;
+    for (auto* values : {&x.decay, &x.k, &x.q, &x.v})
+      for (double& v : *values) v = static_cast<float>(v);
+    const Expected e = by_definition(s, x, false);
+    RecurrenceInputs in = inputs_of(s, x, false);
+    for (Tensor* t : {&in.log_decay, &in.k, &in.q, &in.v}) *t = cast(*t, DType::f32);
+    for (const i64 chunk : {4, 64}) {
+      // Sums of at most 24 terms, each rounded a few times.
+      const Recurrence r = linear_recurrence(in, chunk);
+      EXPECT_LT(distance(to_values(r.y), e.y), 3e-6) << "chunks of " << chunk;
+      EXPECT_LT(distance(to_values(r.state), e.state), 3e-6) << "chunks of " << chunk;
+    }
+  });
+}
+
 OpCase recurrence_case(const std::string& name, const Sizes& s, i64 chunk, bool state,
                        const std::vector<i32>& segments = {}) {
   OpCase c{
