@@ -6,6 +6,7 @@
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
 #include "ops/reduce.h"
+#include "ops/select.h"
 #include "ops/shape.h"
 
 namespace redco {
@@ -40,6 +41,13 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const 
   return dx;
 }
 
+// The loss of smoothed targets: (1 - s) (lse - x_label) + s (lse - mean(x)). `loss` is lse - x_label.
+Tensor smoothed(const Tensor& loss, const Tensor& logits, const Tensor& labels, double smoothing) {
+  const Tensor more = scale(pick(logits, labels) - mean(logits, {-1}), smoothing);
+  // Rows with ignored labels count 0, even if their logits are infinite or NaN.
+  return loss + where(label_mask(labels, more.dtype()), more, zeros({}, more.dtype()));
+}
+
 }  // namespace
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels, double smoothing) {
@@ -48,9 +56,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, double smoothin
       "[cross_entropy] logits {} and labels {} do not match; expected i32 labels of the shape of the logits "
       "without their last dim",
       describe(logits), describe(labels));
-  // Label smoothing also needs the row's mean logit, which only the composed form computes.
-  if (!may_fuse(&Kernels::cross_entropy) || smoothing != 0)
-    return cross_entropy_composed(logits, labels, smoothing);
+  if (smoothing != 0) return smoothed(cross_entropy(logits, labels), logits, labels, smoothing);
+  if (!may_fuse(&Kernels::cross_entropy)) return cross_entropy_composed(logits, labels);
   OpCall op("cross_entropy", {logits, labels}, Accepts::activations());
   const int last = logits.rank() - 1;
   op.choose({labels.numel(), labels.numel()}, [](OpCall::Strategies& s) {
@@ -80,25 +87,26 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, double smoothin
   over_cut_axes(sums, false);
   op.run(&Kernels::cross_entropy, max, sums, ids, loss, lse);
   // Saves the logits as they were used, so that the backward does not scatter Partial logits again.
-  op.record({op.in(0), op.in(1), lse}, [smoothing](const Vjp& v) -> Tensors {
+  op.record({op.in(0), op.in(1), lse}, [](const Vjp& v) -> Tensors {
     const Tensor x = v.saved(0), ids = v.saved(1);
     if (v.create_graph())
-      return composed_vjp(v, {x, ids}, [smoothing](const Tensors& in) {
-        return Tensors{cross_entropy_composed(in[0], in[1], smoothing)};
-      });
+      return composed_vjp(v, {x, ids},
+                          [](const Tensors& in) { return Tensors{cross_entropy_composed(in[0], in[1])}; });
     return {cross_entropy_backward(x, ids, v.saved(2), v.g()), {}};
   });
   return loss;
 }
 
-Tensor cross_entropy_composed(const Tensor& input, const Tensor& labels, double smoothing) {
+Tensor cross_entropy_composed(const Tensor& input, const Tensor& labels) {
   check_labels(labels, input);
-  const Tensor logits = to_sum_type(input);
+  const Tensor mask = label_mask(labels, sum_type(input.dtype()));
+  // Logits of ignored rows have no effect, even if they are infinite or NaN.
+  Shape column = mask.shape();
+  column.push_back(1);
+  const Tensor logits =
+      where(reshape_all(mask, column, mask.hidden()), to_sum_type(input), zeros({}, mask.dtype()));
   const Tensor shifted = logits - max_last(logits);
-  const Tensor lse = log(sum(exp(shifted), {-1}));
-  Tensor loss = lse - pick(shifted, labels);
-  if (smoothing != 0) loss = scale(loss, 1 - smoothing) + scale(lse - mean(shifted, {-1}), smoothing);
-  return loss * label_mask(labels, loss.dtype());
+  return (log(sum(exp(shifted), {-1})) - pick(shifted, labels)) * mask;
 }
 
 }  // namespace redco

@@ -12,6 +12,6 @@ constexpr i32 kIgnoredLabel = -100;  // PyTorch's ignore_index
 // cut, logits are not gathered: each row costs one max-reduction and one sum of two floats. smoothing e: the
 // target is (1 - e) one-hot + e / V.
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels, double smoothing = 0);
-Tensor cross_entropy_composed(const Tensor& logits, const Tensor& labels, double smoothing = 0);
+Tensor cross_entropy_composed(const Tensor& logits, const Tensor& labels);
 
 }  // namespace redco

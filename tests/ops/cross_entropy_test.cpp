@@ -48,6 +48,33 @@ TEST(CrossEntropy, EqualsTheClosedForm) {
   });
 }
 
+// Ignored rows have no effect on losses and gradients, whatever their logits are.
+TEST(CrossEntropy, IgnoredRowsMayHoldAnything) {
+  const double inf = std::numeric_limits<double>::infinity();
+  on_one_rank([&](Context& c) {
+    const Tensor ids = from_ids({4}, {{1, -100, -100, -100}});
+    const Tensor x =
+        from_values({4, 3}, std::vector<double>{1, 2, 4, NAN, 0, 1, inf, 0, -inf, 5, 6, 7}).watched();
+    const Tensor clean = from_values({1, 3}, std::vector<double>{1, 2, 4}).watched(),
+                 id = from_ids({1}, {{1}});
+    for (const double smoothing : {0.0, 0.1})
+      for (const bool composed : {false, true}) {
+        c.composed_only = composed;
+        const Tensor loss = cross_entropy(x, ids, smoothing), want = cross_entropy(clean, id, smoothing);
+        const auto first = [](std::vector<double> v, std::size_t rest) {
+          v.resize(v.size() + rest);
+          return v;
+        };
+        EXPECT_LT(distance(to_values(loss), first(to_values(want), 3)), 1e-15) << smoothing << composed;
+        EXPECT_LT(distance(to_values(grad(sum_all(loss), {x})[0]),
+                           first(to_values(grad(sum_all(want), {clean})[0]), 9)),
+                  1e-15)
+            << smoothing << composed;
+      }
+    c.composed_only = false;
+  });
+}
+
 TEST(CrossEntropy, EmptyShardsAndZeroRowsPassCheckOp) {
   OpCase one{"one word", {{{2, 1}}, ids_input({2}, {0, -100})}, [](const Xs& x) {
                return cross_entropy(x[0], x[1]);
