@@ -108,15 +108,32 @@ class Visits {
   std::vector<Visit> all_;
 };
 
+Tensor as_born(const Tensor& part, const Node::Output& born) {
+  REDCO_CHECK(part.shape() == born.shape, "cotangent {} does not match the output {}", describe(part),
+              to_string(born.shape));
+  return part.with_hidden(born.hidden);
+}
+
+// Adds a part to the cotangent of an output. Parts of one placement become one sum at once, so that an output
+// with many uses holds one tensor, not one for each use. The order of the uses is that of the tape, equal on
+// every rank. bf16 parts are kept, because sum_of_parts() rounds their sum once. With create_graph, sums are
+// on the tape, which would keep every part anyway.
+void add_part(SmallVector<Tensor, 2>& parts, Tensor part, const Node& node, const Node::Output& born) {
+  if (!Context::current().recording)
+    for (Tensor& p : parts)
+      if (p.dtype() == DType::f32 && part.dtype() == DType::f32 && p.layout() == part.layout()) {
+        const Restore<const char*> scope(Context::current().scope, node.scope);
+        p = add({as_born(p, born), as_born(part, born)});
+        return;
+      }
+  parts.push_back(std::move(part));
+}
+
 }  // namespace
 
 Tensor sum_of_parts(SmallVector<Tensor, 2>& parts, const Node::Output& born) {
   if (parts.empty()) return {};
-  for (Tensor& p : parts) {
-    REDCO_CHECK(p.shape() == born.shape, "cotangent {} does not match the output {}", describe(p),
-                to_string(born.shape));
-    p = p.with_hidden(born.hidden);
-  }
+  for (Tensor& p : parts) p = as_born(p, born);
   const Mesh& mesh = Context::current().mesh();
   Tensor sum;
   if (parts.size() == 1) {
@@ -183,7 +200,8 @@ std::vector<Tensor> backward(const std::vector<Tensor>& outputs, const std::vect
       if (!needs[i] || !dx[i].defined()) continue;
       Visit& to = *visits.of(node.inputs[i].node.get());
       if (to.to_sink && options.sink->add(to.node.get(), dx[i])) continue;
-      to.parts[node.inputs[i].output].push_back(std::move(dx[i]));
+      const int output = node.inputs[i].output;
+      add_part(to.parts[output], std::move(dx[i]), *to.node, to.node->outputs[output]);
     }
     if (!options.create_graph && !options.retain) {
       node.saved.clear();

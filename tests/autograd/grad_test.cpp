@@ -48,6 +48,32 @@ TEST(Tape, GradientsCanBeDifferentiatedAgain) {
   });
 }
 
+// The cotangent of an output with many uses is one tensor, whatever the number of uses.
+TEST(Tape, CotangentsAreAddedAsTheyArrive) {
+  const auto most = [](Context& c, int uses, bool intermediate) {
+    const Tensor leaf = from_values({64, 64}, std::vector<float>(64 * 64, 1)).watched();
+    const Tensor x = intermediate ? scale(leaf, 2) : leaf;
+    Tensors sums;
+    for (int i = 1; i <= uses; ++i) sums.push_back(sum_all(scale(x, i)));
+    const Tensor y = add(sums);
+    sums.clear();
+    const Tensor g = grad(y, {leaf})[0];
+    if (!c.is_meta()) {
+      EXPECT_EQ(to_values(g)[0], uses * (uses + 1) / 2 * (intermediate ? 2 : 1));
+    }
+    return c.arena().high_water();
+  };
+  for (const bool intermediate : {false, true}) {
+    const auto planned = [&](int uses) {
+      const auto c = Context::meta({1, 1}, 0);
+      const Context::Use use(*c);
+      return most(*c, uses, intermediate);
+    };
+    EXPECT_LE(planned(24), planned(4) + 16 * 1024) << intermediate;
+    on_one_rank([&](Context& c) { most(c, 24, intermediate); });
+  }
+}
+
 TEST(Tape, GradientsOfIntermediateAndUnusedInputs) {
   on_one_rank([](Context&) {
     const Tensor x = scalar(2).watched(), unused = from_values({3}, std::vector<double>{1, 2, 3}).watched();
