@@ -12,10 +12,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Pieces in flight. Between two ranks, messages of at most twice kPieces pieces can be on their way. In each
-// collective the ranks of a host exchange messages with each other, and so do the first ranks of the hosts.
-// So if ranks are in different calls, two of them find it.
-constexpr std::size_t kPieces = 8;
 constexpr i64 kShortBytes = 4096;
 
 double seconds_of(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
@@ -184,8 +180,12 @@ void Calls::run() {
     in_flight_->remove(*this);
 }
 
-// In the order of the calls. A piece begins if it is less than kPieces ahead of the oldest one in flight.
+// In the order of the calls. A piece begins if it is less than `most` ahead of the oldest one in flight.
+// So between two ranks, messages of at most twice as many pieces can be on their way. In each collective the
+// ranks of a host exchange messages with each other, and so do the first ranks of the hosts. So if ranks are
+// in different calls, two of them find it.
 bool Calls::begin_pieces() {
+  const i64 most = pieces_in_flight(std::max(size_, hosts_.most_staged()));
   bool any = false;
   while (!waiting_.empty()) {
     Slot* idle = nullptr;
@@ -194,7 +194,7 @@ bool Calls::begin_pieces() {
       if (!s->call && !idle) idle = s.get();
       if (s->call) ahead = std::max(ahead, n_pieces_ - s->exchange.label.piece);
     }
-    if (ahead >= kPieces) break;
+    if (ahead >= most) break;
     if (!idle) idle = slots_.emplace_back(std::make_unique<Slot>()).get();
     Call& c = *waiting_.front();
     begin(*idle, c);

@@ -1,10 +1,11 @@
 // Calls: the calls of one group, from start to wait.
 //
 // A call is cut into pieces, which limits its memory: a sum takes at most 2 MiB of staging for a piece, and
-// at most 8 pieces are in flight. A piece has up to four steps, each an exchange of messages:
-// piece_steps.cpp. comm/hosts.h tells the way of sums over hosts. Pieces begin in the order of the calls,
-// which is that of all ranks; so messages with the number of a piece belong together. Since one piece never
-// waits for another, pieces may end in any order. Which ends first changes no bits.
+// at most 8 pieces are in flight; in groups above 64 ranks larger and fewer ones (comm/hosts.h). A piece has
+// up to four steps, each an exchange of messages: piece_steps.cpp. comm/hosts.h tells the way of sums over
+// hosts. Pieces begin in the order of the calls, which is that of all ranks; so messages with the number of a
+// piece belong together. Since one piece never waits for another, pieces may end in any order. Which ends
+// first changes no bits.
 #pragma once
 
 #include <memory>

@@ -6,6 +6,30 @@
 
 namespace redco {
 
+namespace {
+
+// The host of the ranks [first, first + n), or -1 if there are several. Then `out` gets the subtrees below.
+int collect_subtrees(std::span<const int> host_of, int first, int n, std::vector<std::vector<Subtree>>& out) {
+  if (n == 1) return host_of[first];
+  const int h = left_subtree(n);
+  const int a = collect_subtrees(host_of, first, h, out);
+  const int b = collect_subtrees(host_of, first + h, n - h, out);
+  if (a == b) return a;
+  if (a >= 0) out[a].push_back({first, h});
+  if (b >= 0) out[b].push_back({first + h, n - h});
+  return -1;
+}
+
+}  // namespace
+
+std::vector<std::vector<Subtree>> subtrees_of_hosts(std::span<const int> host_of, int n_hosts) {
+  std::vector<std::vector<Subtree>> out(n_hosts);
+  const int n = static_cast<int>(host_of.size());
+  if (const int only = collect_subtrees(host_of, 0, n, out); only >= 0) out[only].push_back({0, n});
+  for (auto& of_host : out) std::ranges::sort(of_host, {}, &Subtree::first);
+  return out;
+}
+
 Hosts::Hosts(int rank, const std::vector<int>& host_of) {
   const int p = static_cast<int>(host_of.size());
   for (int r = 0; r < p; ++r) {
@@ -18,14 +42,10 @@ Hosts::Hosts(int rank, const std::vector<int>& host_of) {
   }
   mine_ = host_of_[rank];
 
-  subtrees_.resize(ranks_.size());
-  if (collect(0, p) >= 0) subtrees_[mine_].push_back({0, p});
-  const auto by_rank = [](const Subtree& a, const Subtree& b) { return a.first < b.first; };
-  for (auto& s : subtrees_) {
-    std::sort(s.begin(), s.end(), by_rank);
-    all_subtrees_.insert(all_subtrees_.end(), s.begin(), s.end());
-  }
-  std::sort(all_subtrees_.begin(), all_subtrees_.end(), by_rank);
+  subtrees_ = subtrees_of_hosts(host_of_, size());
+  for (const auto& of_host : subtrees_)
+    all_subtrees_.insert(all_subtrees_.end(), of_host.begin(), of_host.end());
+  std::ranges::sort(all_subtrees_, {}, &Subtree::first);
 
   // Of others, each rank begins with those after it, so that not all send to the same rank first.
   std::vector<int> served(static_cast<std::size_t>(p));
@@ -43,16 +63,6 @@ Hosts::Hosts(int rank, const std::vector<int>& host_of) {
     most_staged_ = std::max(most_staged_, served[r] * others + static_cast<int>(all_subtrees_.size()) -
                                               static_cast<int>(subtrees_[own].size()));
   }
-}
-
-int Hosts::collect(int first, int n) {
-  if (n == 1) return host_of_[first];
-  const int h = left_subtree(n);
-  const int a = collect(first, h), b = collect(first + h, n - h);
-  if (a == b) return a;
-  if (a >= 0) subtrees_[a].push_back({first, h});
-  if (b >= 0) subtrees_[b].push_back({first + h, n - h});
-  return -1;
 }
 
 }  // namespace redco

@@ -11,6 +11,7 @@
 // messages; if each host has one rank, steps 1 and 4 have none.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,17 @@ namespace redco {
 struct Subtree {
   int first, n;
 };
+
+// The staging memory of a piece of a sum, of which a rank holds `staged` slices. A slice has at least 32 KiB:
+// below, the cost of a message is larger than that of its bytes. (2 MiB of 1,024 slices would be 2 KiB each.)
+inline i64 piece_bytes(i64 staged) { return std::max(i64{2} << 20, staged * (i64{32} << 10)); }
+// Pieces in flight, so that they take 16 MiB, or two pieces if these are larger.
+inline i64 pieces_in_flight(i64 staged) {
+  return std::clamp<i64>((i64{16} << 20) / piece_bytes(staged), 2, 8);
+}
+
+// For each host the largest subtrees whose ranks are all there, in rank order. host_of[r]: 0 to n_hosts - 1.
+std::vector<std::vector<Subtree>> subtrees_of_hosts(std::span<const int> host_of, int n_hosts);
 
 class Hosts {
  public:
@@ -47,8 +59,6 @@ class Hosts {
   int most_staged() const { return most_staged_; }
 
  private:
-  int collect(int first, int n);  // the host of these ranks, or -1
-
   std::vector<int> host_of_, position_;
   std::vector<std::vector<int>> ranks_;
   int mine_;

@@ -8,9 +8,6 @@ namespace redco {
 
 namespace {
 
-// The staging memory of a piece. The sum of an element does not depend on the pieces.
-constexpr i64 kPieceBytes = i64{2} << 20;
-
 // Border i of n elements split into `parts`, larger parts first.
 i64 border(i64 n, i64 parts, i64 i) { return n / parts * i + std::min(i, n % parts); }
 
@@ -43,17 +40,19 @@ void Blocks::cut(int block, i64 from, i64 n, std::vector<Part>& out) const {
   }
 }
 
+// The sum of an element does not depend on the pieces.
 i64 Calls::elements_per_piece(const Call& c) const {
-  const i64 n = kPieceBytes / c.elem, staged = std::max(size_, hosts_.most_staged());
+  const i64 staged = std::max(size_, hosts_.most_staged());
+  const i64 of_sum = piece_bytes(staged) / c.elem, unstaged = piece_bytes(size_) / c.elem;
   switch (c.pattern) {
     case Pattern::sum_blocks:
-      return std::max<i64>(1, n / staged);
+      return std::max<i64>(1, of_sum / staged);
     case Pattern::sum_slices:
-      return n * size_ / staged;
+      return of_sum * size_ / staged;
     case Pattern::gather:
-      return std::max<i64>(1, n / size_);
+      return std::max<i64>(1, unstaged / size_);
     default:
-      return n;
+      return unstaged;
   }
 }
 

@@ -3,13 +3,12 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "comm/hosts.h"
 #include "plan/base_memory.h"
 
 namespace redco {
 
 namespace {
-
-constexpr i64 kStaging = i64{16} << 20;  // the most staging memory of a group (comm/group.h)
 
 // Staging memory of the groups: pieces in flight, to or from the other ranks.
 i64 staging_bytes(const std::vector<LedgerLine>& collectives, const Mesh& mesh) {
@@ -17,9 +16,9 @@ i64 staging_bytes(const std::vector<LedgerLine>& collectives, const Mesh& mesh) 
   for (const Axis a : mesh.axes()) {
     const i64 n = mesh.size(a);
     i64 most = 0;
+    const i64 limit = pieces_in_flight(n) * piece_bytes(n);
     for (const LedgerLine& l : collectives)
-      if (l.what.ends_with(std::string(" ") + mesh.name(a)))
-        most = std::max(most, std::min(kStaging, l.most));
+      if (l.what.ends_with(std::string(" ") + mesh.name(a))) most = std::max(most, std::min(limit, l.most));
     sum += most * (n - 1) / n;
   }
   return sum;
@@ -132,9 +131,10 @@ PlanCandidate Weigher::weigh(const PlanSetting& s, int rank, Trace* out) {
   double bytes = 0;
   for (const LedgerLine& l : trace.collectives) {
     if (!l.what.ends_with(" mp")) continue;
-    const double share = l.what.starts_with("all_reduce")   ? x.all_reduce
-                         : l.what.starts_with("all_gather") ? x.all_gather
-                                                            : x.exchange;
+    const double share = l.what.starts_with("all_reduce")       ? x.all_reduce
+                         : l.what.starts_with("all_gather")     ? x.all_gather
+                         : l.what.starts_with("reduce_scatter") ? x.reduce_scatter
+                                                                : x.exchange;
     bytes += share * static_cast<double>(l.bytes);
   }
   c.crossing_bytes = static_cast<i64>(bytes);

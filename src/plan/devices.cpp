@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/words.h"
+#include "comm/hosts.h"
 
 namespace redco {
 
@@ -94,6 +95,29 @@ Machines parse_devices(const std::string& text) {
   return m;
 }
 
+namespace {
+
+// host_of[i]: of the group's rank i, 0 to n_hosts - 1.
+Crossing crossing_of_group(const std::vector<int>& host_of, int n_hosts) {
+  const auto n = static_cast<double>(host_of.size());
+  std::vector<double> ranks(n_hosts);
+  for (const int h : host_of) ++ranks[h];
+  const auto subtrees = subtrees_of_hosts(host_of, n_hosts);
+  double terms = 0;
+  for (const auto& of_host : subtrees) terms += static_cast<double>(of_host.size());
+  Crossing c{.crosses = n_hosts > 1};
+  for (int h = 0; h < n_hosts; ++h) {
+    c.exchange += ranks[h] * (n - ranks[h]) / n;  // a rank sends 1/n of its buffer to each other rank
+    // Of each slice, 1/n of the data, the other hosts send the terms that they have added, and get the
+    // result.
+    c.reduce_scatter += ranks[h] * (terms - static_cast<double>(subtrees[h].size())) / n;
+    c.all_gather += ranks[h] * (n_hosts - 1) / n;
+  }
+  return c;
+}
+
+}  // namespace
+
 Crossing crossing(const Machines& m, const Mesh& mesh, Axis axis) {
   Crossing c;
   const int n = mesh.size(axis);
@@ -106,20 +130,32 @@ Crossing crossing(const Machines& m, const Mesh& mesh, Axis axis) {
     for (; at < mesh.ranks(); ++at) host[at] = m.host_of(at);
   }
   const int groups = mesh.ranks() / n;
+  std::vector<int> pattern;
+  Crossing of_one;
   for (int g = 0; g < groups; ++g) {
     std::vector<int> here(m.slots.size() + 1, 0);
     // The ranks of a group differ in their index on this axis only.
     const int stride = mesh.stride(axis), first = g / stride * stride * n + g % stride;
     auto rank = [&](int i) { return first + i * stride; };
-    for (int i = 0; i < n; ++i) ++here[host[rank(i)]];
+    if (here[host[rank(0)]] == n) continue;
+    c.crosses = true;
+    // The group's own numbers of its hosts, by which groups of one pattern are counted once.
+    std::vector<int> number(m.slots.size() + 1, -1), of_group(n);
+    int n_hosts = 0;
     for (int i = 0; i < n; ++i) {
-      const double away = n - here[host[rank(i)]];
-      if (away > 0) c.crosses = true;
-      c.exchange += away / n;    // each rank sends 1/n of its buffer to each other rank
-      c.all_gather += away / n;  // each rank sends its block, 1/n of the result, to each other rank
+      int& of_host = number[host[rank(i)]];
+      if (of_host < 0) of_host = n_hosts++;
+      of_group[i] = of_host;
     }
+    if (of_group != pattern) {
+      pattern = of_group;
+      of_one = crossing_of_group(of_group, n_hosts);
+    }
+    c.exchange += of_one.exchange;
+    c.all_gather += of_one.all_gather;
+    c.reduce_scatter += of_one.reduce_scatter;
   }
-  c.all_reduce = c.exchange + c.all_gather;
+  c.all_reduce = c.reduce_scatter + c.all_gather;
   return c;
 }
 

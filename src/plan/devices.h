@@ -39,8 +39,10 @@ Machines parse_devices(const std::string& text);
 struct Crossing {
   bool crosses = false;
   // Bytes between hosts per byte of a collective, summed over all ranks: of an all_reduce (both phases
-  // counted), an all_gather (per byte of the result), a reduce_scatter or all_to_all.
-  double all_reduce = 0, all_gather = 0, exchange = 0;
+  // counted), an all_gather (per byte of the result), a reduce_scatter (per byte of the whole terms), an
+  // all_to_all. Sums and gathers pass each byte once between two hosts, whatever ranks they have
+  // (comm/hosts.h).
+  double all_reduce = 0, all_gather = 0, reduce_scatter = 0, exchange = 0;
 };
 Crossing crossing(const Machines& m, const Mesh& mesh, Axis axis);
 

@@ -212,7 +212,7 @@ PlanReport make_plan(const PlanRequest& r) {
     out.speeds = r.model->speeds().origin;
   }
   for (const auto& [rank, count] : classes_of(r, sharded, s)) {
-    i64 flops = trace.flops;
+    double flops = trace.flops;
     if (rank != 0) {
       Trace other;
       const PlanCandidate c = weigher.weigh(s, rank, &other);
@@ -220,7 +220,7 @@ PlanReport make_plan(const PlanRequest& r) {
       flops = other.flops;
       if (out.time && other.time.total > out.time->total) out.time = other.time;
     }
-    out.flops += flops * count;
+    out.flops += flops * static_cast<double>(count);
   }
   const bool own = r.machines.own_memory;
   out.smallest_n_model_shards = smallest_shards(r, weigher, s, own ? r.machines.ranks() : s.mesh.ranks());

@@ -89,8 +89,8 @@ struct PlanReport {
   std::string learning_rate{};              // its schedule
   std::vector<PlanCollective> collectives;  // of the fullest rank
   std::vector<LedgerLine> lines;            // its ledger
-  i64 flops = 0;                            // of a step, all ranks
-  i64 flops_of_rank = 0;                    // of the busiest rank
+  double flops = 0;                         // of a step, all ranks; may exceed i64
+  double flops_of_rank = 0;                 // of the busiest rank
   i64 crossing_bytes = 0;                   // of mp groups, from host to host, all ranks
   std::optional<PredictedTime> time;        // of a step, on the slowest rank
   std::string speeds;                       // where the machine's speeds come from, or how to get them

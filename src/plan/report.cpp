@@ -161,9 +161,8 @@ std::string to_text(const PlanReport& r) {
   for (const PlanCollective& c : r.collectives)
     t += fmt::format("  {:<15}{:<4}{:>8} x {:>10} = {:>10}  {}\n", c.kind, c.axis, c.count,
                      size_text(c.count > 0 ? c.bytes / c.count : 0), size_text(c.bytes), c.where);
-  t += fmt::format("\nFLOPs of a step: {} in total, {} of the busiest rank\n",
-                   human_count(static_cast<double>(r.flops)),
-                   human_count(static_cast<double>(r.flops_of_rank)));
+  t += fmt::format("\nFLOPs of a step: {} in total, {} of the busiest rank\n", human_count(r.flops),
+                   human_count(r.flops_of_rank));
   t += time_text(r);
   for (const std::string& n : r.notes) t += "note: " + n + "\n";
   for (const std::string& w : r.warnings) t += "warning: " + w + "\n";

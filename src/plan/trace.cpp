@@ -100,7 +100,7 @@ OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
     }
     out.trace.lines = context->ledger()->lines();
     out.trace.collectives = context->ledger()->collectives();
-    out.trace.flops = context->flops() - flops;
+    out.trace.flops = static_cast<double>(context->flops() - flops);
     out.trace.high_water = context->arena().high_water();
     if (r.model) {
       Timeline timeline(*r.model, *r.machines, *context);
@@ -165,7 +165,7 @@ Trace trace_step(const TraceRequest& r) {
   auto add = [&](const OneTrace& more, i64 times) {
     add_difference(out.lines, more.trace.lines, first.trace.lines, times);
     add_difference(out.collectives, more.trace.collectives, first.trace.collectives, times);
-    out.flops += times * (more.trace.flops - first.trace.flops);
+    out.flops += static_cast<double>(times) * (more.trace.flops - first.trace.flops);
     out.time.add_difference(more.trace.time, first.trace.time, static_cast<double>(times));
     out.high_water = std::max(out.high_water, more.trace.high_water);
   };

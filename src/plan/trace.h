@@ -28,7 +28,7 @@ struct TraceRequest {
 
 struct Trace {
   std::vector<LedgerLine> lines, collectives;  // of one step
-  i64 flops = 0;
+  double flops = 0;                            // exceeds i64 for large models and batches
   // Bytes of tensors on this rank.
   i64 parameters = 0, gradients = 0, optimizer = 0;
   i64 high_water = 0;  // of the whole arena

@@ -183,7 +183,7 @@ TEST(Timeline, AStepTakesTheTimeOfItsParts) {
   EXPECT_NEAR(t.total, t.products + t.attention + t.optimizer + t.elementwise + t.ops + t.collectives, 1e-12);
   // All FLOPs but those of attention and elementwise ops are in products: at least 6 per weight and token.
   EXPECT_GT(t.products, 6.0 * 2 * (4 * 32 * 32 * 3 / 4 + 3 * 32 * 88) * 4 * 64 / 1e11);
-  EXPECT_LT(t.products, static_cast<double>(one.flops) / 1e11);
+  EXPECT_LT(t.products, one.flops / 1e11);
   double calls = 0;
   for (const CallTime& c : t.calls) calls += c.seconds;
   EXPECT_NEAR(calls, t.products + t.attention + t.optimizer + t.elementwise, 1e-12);
