@@ -12,6 +12,9 @@ constexpr const char* kPipelineSource =
 
 #include "redco.h"
 
+// A namespace of its own: redco has types such as DataSettings too.
+namespace @NAME@_pipeline {
+
 using namespace redco;
 
 // The job's `settings:` section. An unknown key or a value out of range is an error that names its place.
@@ -93,7 +96,9 @@ class @CLASS@Pipeline : public Pipeline {
   ModelParams params_;
 };
 
-REDCO_PIPELINE(@CLASS@Pipeline)
+}  // namespace @NAME@_pipeline
+
+REDCO_PIPELINE(@NAME@_pipeline::@CLASS@Pipeline)
 )text";
 
 constexpr const char* kPipelineJob = R"text(# redco train job.yaml

@@ -70,7 +70,7 @@ void check_weights(const JobConfig& job) {
         "another workdir, {}",
         *job.workdir, job.origins.where("workdir"), folder,
         is_folder(folder) ? "has no finished one" : "does not exist",
-        named ? "or give workdir=~ for the weights of model.path"
+        named ? "or give workdir=null for the weights of model.path"
               : "or give model.random=true for random weights");
   }
   if (!job.model.path && !job.model.adapter)
@@ -269,7 +269,7 @@ TrainedJob trained_job(const JobConfig& given, Weights weights) {
   if (given.model.random && given.origins.overridden("model.random"))
     throw UsageError(
         "[checkpoint] model.random=true ({}) asks for random weights, and the job names the checkpoint {}. "
-        "Remove one of the two (workdir=~)",
+        "Remove one of the two (workdir=null)",
         given.origins.where("model.random"), folder);
   if (!is_folder(folder))
     throw UsageError(

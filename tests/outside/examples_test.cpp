@@ -423,25 +423,25 @@ TEST_F(Examples, TheZLossAddsItsTermAndTrains) {
   EXPECT_THAT(slurp(*dir_ / "zloss/eval_outputs/step-00000003.jsonl"), HasSubstr("\"finish_reason\""));
 }
 
-// SetUpTestSuite has written and built it.
+// SetUpTestSuite has written and built it. Its classes have the names of redco's own, such as DataSettings.
 TEST_F(Examples, TheSkeletonTrainsUnchanged) {
-  const std::string job = slurp(*dir_ / "my_own_1/job.yaml");
-  EXPECT_THAT(job, HasSubstr("pipeline: ./build/my_own_1.so\n"));
+  const std::string job = slurp(*dir_ / "data/job.yaml");
+  EXPECT_THAT(job, HasSubstr("pipeline: ./build/data.so\n"));
   const Ran r = shell(dir_->path(),
-                      "timeout 100 prefix/bin/redco train my_own_1/job.yaml "
-                      "pipeline=./so/skeleton/my_own_1.so");
+                      "timeout 100 prefix/bin/redco train data/job.yaml "
+                      "pipeline=./so/skeleton/data.so");
   ASSERT_EQ(r.code, 0) << r.said;
   // sin(x) has a variance of 0.5 here, and the best line has an error of 0.2.
-  EXPECT_LT(last_line("runs/my_own_1", "eval_loss")["eval_loss"], 0.05);
+  EXPECT_LT(last_line("runs/data", "eval_loss")["eval_loss"], 0.05);
 }
 
 TEST_F(Examples, NewPipelinesOverwriteNothingAndHaveValidNames) {
-  const std::string before = slurp(*dir_ / "my_own_1/my_own_1.cpp");
-  EXPECT_THAT(before, HasSubstr("class MyOwn1Pipeline : public Pipeline"));
+  const std::string before = slurp(*dir_ / "data/data.cpp");
+  EXPECT_THAT(before, HasSubstr("class DataPipeline : public Pipeline"));
   EXPECT_THAT(before, Not(HasSubstr("@")));
-  const Ran again = shell(dir_->path(), "prefix/bin/redco new pipeline my_own_1");
+  const Ran again = shell(dir_->path(), "prefix/bin/redco new pipeline data");
   EXPECT_EQ(again.code, 2) << again.said;
-  EXPECT_THAT(again.said, HasSubstr("my_own_1 exists; use another name, or another folder with --to"));
+  EXPECT_THAT(again.said, HasSubstr("data exists; use another name, or another folder with --to"));
   const std::vector<std::string> bad = {
       "''", "A", "1a", "_a", "a-b", "../a", "a.b", "'a b'", std::string(65, 'a')};
   for (const std::string& name : bad) {
@@ -450,10 +450,11 @@ TEST_F(Examples, NewPipelinesOverwriteNothingAndHaveValidNames) {
     EXPECT_THAT(r.said, HasSubstr("is not a pipeline name")) << name;
   }
   const Ran elsewhere =
-      shell(dir_->path(), "prefix/bin/redco new pipeline other --to some/where && ls some/where");
+      shell(dir_->path(), "prefix/bin/redco new pipeline other_1 --to some/where && ls some/where");
   EXPECT_EQ(elsewhere.code, 0);
-  for (const char* file : {"other.cpp", "CMakeLists.txt", "job.yaml", "README.md"})
+  for (const char* file : {"other_1.cpp", "CMakeLists.txt", "job.yaml", "README.md"})
     EXPECT_THAT(elsewhere.said, HasSubstr(file));
+  EXPECT_THAT(slurp(*dir_ / "some/where/other_1.cpp"), HasSubstr("class Other1Pipeline : public Pipeline"));
 }
 
 }  // namespace
