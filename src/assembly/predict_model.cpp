@@ -94,6 +94,28 @@ GenerationTokens answer_tokens(const ModelSource& source, const Model& model, co
   return tokens;
 }
 
+std::string saved_generation_config(const JobConfig& job, const ModelSource& source, const Model& model,
+                                    const Tokenizer* tokenizer) {
+  const std::string path = join_path(source.folder, "generation_config.json");
+  const std::string stored = !source.folder.empty() && exists(path) ? read_file(path, 1 << 24) : "";
+  if (!tokenizer || model.task() != ModelTask::causal_lm) return stored;
+  const auto chat = job_chat_template(job, *tokenizer, source.folder);
+  if (!chat) return stored;
+  const std::vector<i32> ends = answer_tokens(source, model, *tokenizer, &*chat).eos;
+  const Json config = Json::parse(source.config_json, nullptr, false);
+  Json j = stored.empty() ? Json::object() : Json::parse(stored, nullptr, false);
+  const Json& listing = stored.empty() ? config : j;
+  const Json listed =
+      listing.is_object() && listing.contains("eos_token_id") ? listing["eos_token_id"] : Json();
+  const Json wanted = ends.size() == 1 ? Json(ends[0]) : Json(ends);
+  if (ends.empty() || listed == wanted || listed == Json(ends)) return stored;
+  if (stored.empty())
+    for (const char* key : {"bos_token_id", "pad_token_id"})
+      if (config.contains(key) && !config[key].is_null()) j[key] = config[key];
+  j["eos_token_id"] = wanted;
+  return j.dump(2) + "\n";
+}
+
 TextGeneration eval_generation(const JobConfig& job, const ModelSource& source, const Model& model,
                                const Tokenizer& tokenizer, i64 batch_size) {
   const auto chat = job_chat_template(job, tokenizer, source.folder);

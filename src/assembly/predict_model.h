@@ -45,6 +45,12 @@ ParamTree make_predict_params(const JobConfig& job, const PredictModel& m);
 GenerationTokens answer_tokens(const ModelSource& source, const Model& model, const Tokenizer& tokenizer,
                                const ChatTemplate* chat_template);
 
+// generation_config.json of a saved model: that of source.folder. If answers to the model's chat template end
+// with tokens that it does not list (answer_tokens), eos_token_id lists them too, so that other programs end
+// answers there; without a file the ids of special tokens come from the config. "": no file is needed.
+std::string saved_generation_config(const JobConfig& job, const ModelSource& source, const Model& model,
+                                    const Tokenizer* tokenizer);
+
 // Settings of answers during training: eval.generation and the ids above.
 TextGeneration eval_generation(const JobConfig& job, const ModelSource& source, const Model& model,
                                const Tokenizer& tokenizer, i64 batch_size);

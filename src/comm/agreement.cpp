@@ -1,6 +1,6 @@
 // Agreement of the ranks of a group: values, texts and errors.
 #include <algorithm>
-#include <cstring>
+#include <numeric>
 
 #include "base/error.h"
 #include "comm/calls.h"
@@ -79,21 +79,18 @@ bool Group::any(bool mine) {
 }
 
 std::vector<std::string> Group::gather(const std::string& mine) {
-  const std::vector<i64> ones(size_, 1);
-  std::vector<i32> sizes(size_);
-  const i32 size = static_cast<i32>(mine.size());
-  all_gather<i32>(&size, sizes.data(), ones);
-  std::vector<i64> words;
-  i64 total = 0;
-  for (const i32 n : sizes) total += words.emplace_back((n + 3) / 4);
-  std::vector<i32> padded((size + 3) / 4), all(total);
-  if (size > 0) std::memcpy(padded.data(), mine.data(), size);
-  all_gather<i32>(padded.data(), all.data(), words);
+  const std::vector<i64> one_each(size_, sizeof(i64));
+  std::vector<i64> sizes(size_);
+  const i64 size = static_cast<i64>(mine.size());
+  all_gather<std::byte>(reinterpret_cast<const std::byte*>(&size), reinterpret_cast<std::byte*>(sizes.data()),
+                        one_each);
+  std::vector<std::byte> all(static_cast<std::size_t>(std::accumulate(sizes.begin(), sizes.end(), i64{0})));
+  all_gather<std::byte>(reinterpret_cast<const std::byte*>(mine.data()), all.data(), sizes);
   std::vector<std::string> out;
-  const i32* p = all.data();
-  for (std::size_t r = 0; r < words.size(); ++r) {
-    out.emplace_back(reinterpret_cast<const char*>(p), sizes[r]);
-    p += words[r];
+  const char* p = reinterpret_cast<const char*>(all.data());
+  for (const i64 n : sizes) {
+    out.emplace_back(p, static_cast<std::size_t>(n));
+    p += n;
   }
   return out;
 }

@@ -25,6 +25,13 @@ namespace redco {
 
 namespace {
 
+// The default of predict.max_new_tokens in a chat.
+constexpr i64 kChatNewTokens = 1024;
+
+constexpr const char* kCommands =
+    "One message per line. /reset clears the conversation, /help prints this text, /exit or Ctrl-D ends the "
+    "chat, Ctrl-C stops an answer.";
+
 volatile std::sig_atomic_t interrupts = 0;
 extern "C" void redco_note_interrupt(int) { interrupts = 1; }
 
@@ -53,6 +60,22 @@ class Interrupts {
 void print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
     throw IoError("writing standard output: {}", std::strerror(errno));
+}
+
+// An answer as part of one line: line ends as \\n and \\r, backslashes doubled, as printf %b reads them.
+std::string on_one_line(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\n')
+      out += "\\n";
+    else if (c == '\r')
+      out += "\\r";
+    else if (c == '\\')
+      out += "\\\\";
+    else
+      out += c;
+  }
+  return out;
 }
 
 // Lines of standard input.
@@ -108,10 +131,7 @@ class Chat {
   int run() {
     const ParamTree params = make_predict_params(job_, m_);
     const Interrupts handler(interactive_);
-    if (first_ && interactive_)
-      print_message(
-          "One message per line. /reset clears the conversation, /exit or Ctrl-D ends it, Ctrl-C stops an "
-          "answer.");
+    if (first_ && interactive_) print_message(kCommands);
     while (true) {
       std::string message;
       c_.world().on_first([&] { message = read(); });
@@ -147,6 +167,17 @@ class Chat {
       }
       if (line == "/reset") return kReset;
       if (line.find_first_not_of(" \t") == std::string::npos) continue;
+      if (line == "/help") {
+        print_message(kCommands);
+        continue;
+      }
+      // A word that may be a mistyped command; "/no_think Hi" and "/etc/passwd" are messages.
+      if (line[0] == '/' && line.size() > 1 && line.find_first_of(" \t/", 1) == std::string::npos) {
+        print_message(fmt::format(
+            "[chat] there is no command {}; /help lists the commands. Begin the line with a space to send it",
+            excerpt(line)));
+        continue;
+      }
       try {
         if (!is_utf8(line) || line.find('\0') != std::string::npos)
           throw ContentsError("[chat] the message is not UTF-8 text");
@@ -169,7 +200,9 @@ class Chat {
   std::vector<i32> prompt() {
     PredictSettings whole = job_.predict;
     whole.truncate_prompt = "never";
-    const i64 room = std::max<i64>(1, longest_prompt(*m_.model) + 1 - job_.predict.max_new_tokens);
+    // The conversation keeps at least half of the positions.
+    const i64 most = longest_prompt(*m_.model);
+    const i64 room = std::max<i64>({1, most + 1 - job_.predict.max_new_tokens, (most + 1) / 2});
     while (true) {
       const bool may_drop = job_.predict.truncate_prompt == "left" &&
                             messages_.size() >= fixed_ + 3;  // one turn and the new message
@@ -182,6 +215,16 @@ class Chat {
       const auto oldest = messages_.begin() + static_cast<std::ptrdiff_t>(fixed_);
       messages_.erase(oldest, oldest + 2);
     }
+  }
+
+  std::string cut_off(const Answer& answer) const {
+    if (static_cast<i64>(answer.ids.size()) == job_.predict.max_new_tokens)
+      return fmt::format("[chat] the answer was cut off at predict.max_new_tokens={}; set it higher",
+                         job_.predict.max_new_tokens);
+    return fmt::format(
+        "[chat] the answer was cut off: the conversation fills the model's {} positions. /reset begins a new "
+        "one, predict.truncate_prompt=left drops the oldest turns",
+        m_.model->length_limit());
   }
 
   void take(const ParamTree& params, const std::string& message) {
@@ -203,14 +246,19 @@ class Chat {
     TextStream stream(decode, stop);
     GenerateOptions o{.batch_size = 1, .prefix = &prefix_};
     if (!stop.empty()) o.stops = [&](std::span<const i32> fresh) { return stop.ends(fresh); };
-    o.on_token = [&](i64, i64, std::span<const i32> fresh, bool last) { print(stream.push(fresh, last)); };
+    o.on_token = [&](i64, i64, std::span<const i32> fresh, bool last) {
+      const std::string piece = stream.push(fresh, last);
+      print(interactive_ ? piece : on_one_line(piece));
+    };
     o.interrupted = [] { return interrupts != 0; };
     interrupts = 0;
     const GenerationPrompt asked{std::move(ids), turn_++};
     const auto answers = generate(*m_.model, params, {&asked, 1}, job_.predict, m_.tokens, o);
     interrupts = 0;
+    const Answer& answer = answers[0][0];
     if (first_) print("\n");
-    messages_.push_back({"assistant", stop.cut(decode(answers[0][0].ids)), "", true});
+    if (first_ && answer.finish == FinishReason::length) print_message(cut_off(answer));
+    messages_.push_back({"assistant", stop.cut(decode(answer.ids)), "", true});
   }
 
   const JobConfig& job_;
@@ -227,7 +275,13 @@ class Chat {
 }  // namespace
 
 int run_chat(const RunRequest& request, bool interactive) {
-  RunRequest r = trained_request(request, Weights::needed, JobUse::chat);
+  RunRequest given = request;
+  given.job = [make = request.job] {
+    JobConfig job = make();
+    if (!job.origins.given("predict.max_new_tokens")) job.predict.max_new_tokens = kChatNewTokens;
+    return job;
+  };
+  RunRequest r = trained_request(given, Weights::needed, JobUse::chat);
   if (interactive && !is_rank_process()) r.program.emplace_back("--interactive");  // ranks have no terminal
   r.passes_input = true;
   r.passes_interrupts = interactive;

@@ -4,6 +4,7 @@
 
 #include "assembly/job_model.h"
 #include "assembly/job_params.h"
+#include "assembly/predict_model.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -143,9 +144,10 @@ int merge(const MergeRequest& r) {
   params = ParamTree();
   world.on_first([&] {
     write_file_durable(join_path(output.temp(), "config.json"), saved_config(*model, type));
-    for (const char* name : {"generation_config.json", "preprocessor_config.json"})
-      if (const std::string path = join_path(source.folder, name); exists(path))
-        write_file_durable(join_path(output.temp(), name), read_file(path, 1 << 24));
+    if (const auto text = saved_generation_config(r.job, source, *model, tokenizer.get()); !text.empty())
+      write_file_durable(join_path(output.temp(), "generation_config.json"), text);
+    if (const std::string path = join_path(source.folder, "preprocessor_config.json"); exists(path))
+      write_file_durable(join_path(output.temp(), "preprocessor_config.json"), read_file(path, 1 << 24));
     if (tokenizer) tokenizer->save(output.temp());
     copy_files(source.adapter, output.temp(), part_folder(kExtra));
   });

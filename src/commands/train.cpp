@@ -177,9 +177,10 @@ void warn_of_long_answers(const JobConfig& job, const Model* model) {
 // Files of the model that checkpoints repeat. Collective.
 void keep_model_files(TrainJob& t, const Run& run, const Assembly& parts) {
   const std::string& folder = parts.source.folder;
-  const std::string generation = join_path(folder, "generation_config.json");
-  if (!folder.empty() && exists(generation)) t.generation_config = read_file(generation, 1 << 24);
-  run.context().world().on_first([&] {  // the first rank writes it
+  run.context().world().on_first([&] {  // the first rank writes them
+    if (parts.model)
+      t.generation_config =
+          saved_generation_config(run.job(), parts.source, *parts.model, parts.tokenizer.get());
     if (!run.job().data.chat_template || !parts.tokenizer) return;
     if (const auto chat = job_chat_template(run.job(), *parts.tokenizer, folder))
       t.chat_template = chat->source();

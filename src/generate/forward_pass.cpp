@@ -26,18 +26,25 @@ Tensor forward(const Model& model, const ParamTree& params, ModelCache& cache, i
   const i64 piece = std::clamp<i64>(kTokensOfPass / std::max<i64>(1, rows), 1, length);
   Tensor logits;
   for (i64 at = 0; at < length; at += piece) {
-    const i64 n = std::min(piece, length - at), held = cache.length() + n;
-    std::vector<i32> mask(rows * held, 1), positions, fed;
+    const i64 n = std::min(piece, length - at), before = cache.length(), held = before + n;
+    // of_token[i]: the position of a row's i-th token.
+    const i64 earliest = std::min(held, *std::min_element(begin.begin(), begin.end()));
+    const auto of_token = model.positions(std::vector<i32>(held - earliest, 1), true);
+    const i32 of_padding = model.positions(std::vector<i32>(1, 0), true)[0];
+    std::vector<i32> positions, fed;
     for (i64 r = 0; r < rows; ++r) {
-      std::fill_n(mask.begin() + r * held, std::min(begin[r], held), 0);
-      const auto row = model.positions(std::span<const i32>(mask).subspan(r * held, held), true);
-      positions.insert(positions.end(), row.end() - n, row.end());
+      for (i64 t = before; t < held; ++t)
+        positions.push_back(t < begin[r] ? of_padding : of_token[t - begin[r]]);
       fed.insert(fed.end(), ids.begin() + r * length + at, ids.begin() + r * length + at + n);
     }
     DecoderInputs in;
     in.input_ids = from_ids({rows, n}, fed);
     in.positions = from_ids({rows, n}, positions);
-    if (padded) in.key_mask = from_ids({rows, held}, mask);
+    if (padded) {
+      std::vector<i32> mask(rows * held, 1);
+      for (i64 r = 0; r < rows; ++r) std::fill_n(mask.begin() + r * held, std::min(begin[r], held), 0);
+      in.key_mask = from_ids({rows, held}, mask);
+    }
     if (at == 0) in.memory = memory.states;
     if (!memory.mask.empty()) in.memory_mask = from_ids({rows, memory.length}, memory.mask);
     logits = model.apply(params, in, o);

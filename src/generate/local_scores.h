@@ -17,10 +17,9 @@ namespace redco {
 // The rows of this rank's logits, [R, 1, V / mp], copied to the host.
 class LocalScores {
  public:
-  // whole: gathers the whole vocabulary on every rank.
-  LocalScores(Tensor logits, bool whole) {
+  explicit LocalScores(Tensor logits) {
     const Placement p = logits.layout()[Axis::mp];
-    if (!p.is_replicated() && (whole || !p.is_sharded(2)))
+    if (!p.is_replicated() && !p.is_sharded(2))
       logits = redistribute(logits, Axis::mp, Placement::replicated());
     const Range r = logits.range(2);
     first_ = r.begin;
@@ -34,6 +33,22 @@ class LocalScores {
   i64 first() const { return first_; }
   // Whether each rank has its own part.
   bool cut() const { return cut_; }
+  // Calls f(row): this part of row r, in place, a span of float or double.
+  template <class F>
+  void row(i64 r, F&& f) {
+    std::visit([&](auto& values) { f(std::span(values).subspan(r * width_, width_)); }, values_);
+  }
+  // Calls f(rows): the rows of these numbers, a vector of spans.
+  template <class F>
+  void rows(const std::vector<i64>& numbers, F&& f) {
+    std::visit(
+        [&](auto& values) {
+          std::vector<std::span<typename std::decay_t<decltype(values)>::value_type>> out;
+          for (const i64 r : numbers) out.push_back(std::span(values).subspan(r * width_, width_));
+          f(out);
+        },
+        values_);
+  }
   template <class F>
   void row(i64 r, F&& f) const {
     std::visit([&](const auto& values) { f(std::span(values).subspan(r * width_, width_)); }, values_);

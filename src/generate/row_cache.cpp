@@ -68,13 +68,14 @@ void RowCache::move(i64 by, i64 capacity) {
 }
 
 void RowCache::make_room(i64 n, const std::vector<bool>& live) {
-  if (length() + n <= capacity()) return;
   i64 first = length();
-  for (i64 r = 0; r < rows(); ++r)
-    if (live[r]) first = std::min(first, begin_[r]);
+  for (i64 r = 0; r < rows(); ++r) {
+    if (!live[r]) begin_[r] = length();
+    first = std::min(first, begin_[r]);
+  }
+  if (length() + n <= capacity()) return;
   // Moving rows pays only if it frees enough columns for many steps.
   if (first >= n && first >= length() / 4) {
-    for (i64& b : begin_) b = std::max(b, first);
     move(-first, capacity());
     return;
   }

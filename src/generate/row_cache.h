@@ -37,7 +37,8 @@ class RowCache {
   void fork(std::span<const i64> source, i64 columns);
   // Keeps only these rows, in this order.
   void drop_rows(std::span<const i64> kept);
-  // Makes room for n more columns; live[r]: row r is in use.
+  // Makes room for n more columns; live[r]: row r is in use. Other rows become empty: their next token has
+  // the first position, so that no idle row goes past the model's positions.
   void make_room(i64 n, const std::vector<bool>& live);
 
   // [rows, S] of the memory; empty without padding or without a memory.

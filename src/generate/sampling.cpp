@@ -1,12 +1,9 @@
 #include "generate/sampling.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <numeric>
-#include <unordered_set>
 
-#include "base/error.h"
+#include "generate/token_draw.h"
 
 namespace redco {
 
@@ -32,98 +29,44 @@ bool has_processors(const GenerationSettings& s, const GenerationTokens& t) {
          (s.min_new_tokens > 0 && !t.eos.empty()) || t.forced_bos || t.forced_eos;
 }
 
-void process(std::span<double> scores, i64 first, const AnswerState& at, const GenerationSettings& s,
+template <class T>
+void process(std::span<T> scores, i64 first, const AnswerState& at, const GenerationSettings& s,
              const GenerationTokens& t) {
   const i64 end = first + static_cast<i64>(scores.size());
   const auto here = [&](i32 id) { return id >= first && id < end; };
   if (s.repetition_penalty != 1) {
     // Each token once, even if it occurs several times.
-    std::unordered_set<i32> seen;
+    std::vector<bool> seen(scores.size());
     for (const i32 id : at.ids) {
-      if (!here(id) || !seen.insert(id).second) continue;
-      double& x = scores[id - first];
-      x = x < 0 ? x * s.repetition_penalty : x / s.repetition_penalty;
+      if (!here(id) || seen[id - first]) continue;
+      seen[id - first] = true;
+      T& x = scores[id - first];
+      x = static_cast<T>(x < 0 ? x * s.repetition_penalty : x / s.repetition_penalty);
     }
   }
   if (s.no_repeat_ngram_size > 0)
     for (const i32 id : repeating(at.ids, s.no_repeat_ngram_size))
-      if (here(id)) scores[id - first] = kNever;
+      if (here(id)) scores[id - first] = static_cast<T>(kNever);
   if (at.n_new < s.min_new_tokens)
     for (const i32 id : t.eos)
-      if (here(id)) scores[id - first] = kNever;
+      if (here(id)) scores[id - first] = static_cast<T>(kNever);
   const auto force = [&](i32 id) {
-    std::fill(scores.begin(), scores.end(), kNever);
+    std::fill(scores.begin(), scores.end(), static_cast<T>(kNever));
     if (here(id)) scores[id - first] = 0;
   };
   if (t.forced_bos && at.ids.size() == 1) force(*t.forced_bos);
   if (t.forced_eos && at.n_new + 1 == at.limit) force(*t.forced_eos);
 }
-
-Choices warp(std::span<const double> scores, const GenerationSettings& s) {
-  const double temperature = s.draws() ? s.temperature : 1.0;
-  std::vector<i32> ids;
-  ids.reserve(scores.size());
-  double top = kNever;
-  for (size_t i = 0; i < scores.size(); ++i) {
-    if (!(scores[i] > kNever)) continue;
-    ids.push_back(static_cast<i32>(i));
-    top = std::max(top, scores[i]);
-  }
-  const auto before = [&](i32 a, i32 b) {
-    return scores[a] > scores[b] || (scores[a] == scores[b] && a < b);
-  };
-  if (s.top_k && *s.top_k < static_cast<i64>(ids.size())) {
-    std::nth_element(ids.begin(), ids.begin() + (*s.top_k - 1), ids.end(), before);
-    const double least = scores[ids[*s.top_k - 1]];
-    ids.erase(std::remove_if(ids.begin(), ids.end(), [&](i32 id) { return scores[id] < least; }), ids.end());
-  }
-  // If a score is infinite, only such tokens can be drawn.
-  const auto weight = [&](i32 id) {
-    return scores[id] == top ? 1.0 : std::exp((scores[id] - top) / temperature);
-  };
-  if (s.top_p < 1) {
-    double sum = 0;
-    for (const i32 id : ids) sum += weight(id);
-    // A partial sort is enough: the smallest set of the most likely tokens whose probability reaches top_p.
-    double held = 0;
-    size_t n = 0, sorted = 0;
-    while (n < ids.size() && (n == 0 || held < s.top_p * sum)) {
-      if (n == sorted) {
-        const size_t more = std::min(ids.size(), std::max<size_t>(64, 4 * sorted));
-        std::partial_sort(ids.begin() + sorted, ids.begin() + more, ids.end(), before);
-        sorted = more;
-      }
-      held += weight(ids[n++]);
-    }
-    ids.resize(n);
-  }
-  if (s.min_p > 0)
-    ids.erase(std::remove_if(ids.begin(), ids.end(), [&](i32 id) { return weight(id) < s.min_p; }),
-              ids.end());
-  std::sort(ids.begin(), ids.end());
-  Choices c;
-  double sum = 0;
-  for (const i32 id : ids) sum += c.probabilities.emplace_back(weight(id));
-  for (double& p : c.probabilities) p /= sum;
-  c.ids = std::move(ids);
-  return c;
-}
-
-i32 draw(const Choices& c, double u) {
-  REDCO_CHECK(!c.ids.empty(), "nothing to draw from");
-  double held = 0;
-  for (size_t i = 0; i < c.ids.size(); ++i) {
-    held += c.probabilities[i];
-    if (u < held) return c.ids[i];
-  }
-  return c.ids.back();
-}
+template void process(std::span<float>, i64, const AnswerState&, const GenerationSettings&,
+                      const GenerationTokens&);
+template void process(std::span<double>, i64, const AnswerState&, const GenerationSettings&,
+                      const GenerationTokens&);
 
 std::vector<float> sampling_probabilities(std::span<const float> logits, const GenerationSettings& s) {
-  const Choices c = warp(std::vector<double>(logits.begin(), logits.end()), s);
-  std::vector<float> out(logits.size(), 0.f);
-  for (size_t i = 0; i < c.ids.size(); ++i) out[c.ids[i]] = static_cast<float>(c.probabilities[i]);
-  return out;
+  std::vector<float> scores(logits.begin(), logits.end());
+  const TokenDraw<float> draw(Context::current().group(Axis::mp), false, {scores}, 0, s);
+  const std::vector<double> p = draw.probabilities(0);
+  return {p.begin(), p.end()};
 }
 
 template <class T>

@@ -1,7 +1,7 @@
 // From a row of scores to the next token: transformers' logits processors and warpers, in the same order.
 //
-// Scores are logits, or log-probabilities in a beam search. Processors change single tokens, so they work on
-// any part of the vocabulary. Warpers need the whole row.
+// Scores are logits, or log-probabilities in a beam search; T is float or double. Processors change single
+// tokens, so they work on any part of the vocabulary. Warpers: generate/token_draw.h.
 #pragma once
 
 #include <span>
@@ -24,20 +24,9 @@ bool has_processors(const GenerationSettings& s, const GenerationTokens& t);
 
 // Changes the scores of tokens [first, first + scores.size()): repetition penalty, no-repeat n-grams, no end
 // token before min_new_tokens, forced first and last token.
-void process(std::span<double> scores, i64 first, const AnswerState& at, const GenerationSettings& s,
+template <class T>
+void process(std::span<T> scores, i64 first, const AnswerState& at, const GenerationSettings& s,
              const GenerationTokens& t);
-
-// Tokens that sampling may draw, ids ascending, with their probabilities.
-struct Choices {
-  std::vector<i32> ids;
-  std::vector<double> probabilities;
-};
-// Applies temperature (1 if the setting is 0), then top-k, top-p and min-p. Tokens as likely as the k-th
-// stay, and at least one token stays. Empty if no score is above -inf.
-Choices warp(std::span<const double> scores, const GenerationSettings& s);
-
-// The token at u in [0, 1) of the cumulative probability. REQUIRES: c is not empty.
-i32 draw(const Choices& c, double u);
 
 // The distribution that sampling draws from without processors, over the whole vocabulary.
 std::vector<float> sampling_probabilities(std::span<const float> logits, const GenerationSettings& s);

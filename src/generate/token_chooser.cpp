@@ -5,6 +5,9 @@
 #include <limits>
 #include <tuple>
 
+#include "base/parallel.h"
+#include "generate/token_draw.h"
+
 namespace redco {
 
 bool TokenChooser::choose(const Tensor& logits, const std::vector<PendingSlot>& pending,
@@ -17,22 +20,33 @@ AnswerState TokenChooser::state(const AnswerSlot& s, i64 beam) const {
   return {s.ids[beam], s.n_new, s.limit};
 }
 
+// Of slots of one row: changes their scores by the processors.
+std::vector<i64> TokenChooser::processed(LocalScores& scores, const std::vector<PendingSlot>& pending) const {
+  std::vector<i64> rows;
+  for (const PendingSlot& c : pending) rows.push_back(c.rows[0]);
+  if (processors_)
+    scores.rows(rows, [&](const auto& all) {
+      parallel::for_each(static_cast<i64>(all.size()), [&](i64 i) {
+        process(all[i], scores.first(), state(batch_.slots[pending[i].slot], 0), s_, t_);
+      });
+    });
+  return rows;
+}
+
 // The most likely token of each row, over all parts of the vocabulary.
 bool TokenChooser::greedy(const Tensor& logits, const std::vector<PendingSlot>& pending,
                           std::vector<Decision>& out) {
-  const LocalScores scores(logits, false);
-  std::vector<ScoredToken> best_here;
-  for (const PendingSlot& c : pending) {
-    ScoredToken best{};
-    if (processors_) {
-      std::vector<double> row = scores.copy(c.rows[0]);
-      process(row, scores.first(), state(batch_.slots[c.slot], 0), s_, t_);
-      best = best_tokens<double>(row, scores.first(), 1)[0];
-    } else {
-      scores.row(c.rows[0], [&](auto row) { best = best_tokens(row, scores.first(), 1)[0]; });
-    }
-    best_here.push_back(best);
-  }
+  LocalScores scores(logits);
+  std::vector<ScoredToken> best_here(pending.size());
+  scores.rows(processed(scores, pending), [&](const auto& rows) {
+    parallel::for_each(static_cast<i64>(rows.size()), [&](i64 i) {
+      const auto row = rows[i];
+      const i64 at = kernels::first_of_highest(row.data(), static_cast<i64>(row.size()));
+      best_here[i] = at < 0
+                         ? ScoredToken{-std::numeric_limits<double>::infinity(), -1}
+                         : ScoredToken{static_cast<double>(row[at]), static_cast<i32>(scores.first() + at)};
+    });
+  });
   const auto all = gathered(mp_, scores.cut(), best_here);
   bool finite = true;
   for (size_t i = 0; first_ && i < pending.size(); ++i) {
@@ -48,29 +62,33 @@ bool TokenChooser::greedy(const Tensor& logits, const std::vector<PendingSlot>& 
 
 bool TokenChooser::sample(const Tensor& logits, const std::vector<PendingSlot>& pending,
                           std::vector<Decision>& out) {
-  const LocalScores scores(logits, true);
-  bool finite = true;
-  for (size_t i = 0; first_ && i < pending.size(); ++i) {
-    const AnswerSlot& slot = batch_.slots[pending[i].slot];
+  LocalScores scores(logits);
+  std::vector<double> places;
+  for (const PendingSlot& c : pending) {
+    const AnswerSlot& slot = batch_.slots[c.slot];
     const AnswerJob& job = batch_.jobs[slot.job];
-    std::vector<double> row = scores.copy(pending[i].rows[0]);
-    if (processors_) process(row, 0, state(slot, 0), s_, t_);
-    const Choices c = warp(row, s_);
-    finite &= !c.ids.empty();
-    const double u = uniform(static_cast<u64>(s_.seed), prompts_[job.prompt].ordinal, job.sample, slot.n_new);
-    take(pending[i], c.ids.empty() ? 0 : draw(c, u), out[i]);
+    places.push_back(
+        uniform(static_cast<u64>(s_.seed), prompts_[job.prompt].ordinal, job.sample, slot.n_new));
   }
-  return finite;
+  std::vector<i32> tokens;
+  scores.rows(processed(scores, pending), [&](auto& rows) {
+    using T = typename std::decay_t<decltype(rows[0])>::value_type;
+    tokens = TokenDraw<T>(mp_, scores.cut(), rows, scores.first(), s_).draw(places);
+  });
+  for (size_t i = 0; first_ && i < pending.size(); ++i) take(pending[i], std::max(0, tokens[i]), out[i]);
+  return std::ranges::all_of(tokens, [](i32 t) { return t >= 0; });
 }
 
 // On the first rank: a slot of one row continues with this token.
 void TokenChooser::take(const PendingSlot& c, i32 token, Decision& d) {
-  const AnswerSlot& slot = batch_.slots[c.slot];
+  AnswerSlot& slot = batch_.slots[c.slot];
   const AnswerJob& job = batch_.jobs[slot.job];
   d.tokens = {token};
   d.sources = {0};
-  std::vector<i32> fresh(slot.ids[0].end() - slot.n_new, slot.ids[0].end());
-  fresh.push_back(token);
+  // The callbacks see the token at its place; Scheduler::apply() adds it on every rank.
+  std::vector<i32>& ids = slot.ids[0];
+  ids.push_back(token);
+  const auto fresh = std::span<const i32>(ids).last(slot.n_new + 1);
   Answer a{{}, FinishReason::length, 0};
   if (std::find(t_.eos.begin(), t_.eos.end(), token) != t_.eos.end()) {
     a.finish = FinishReason::eos;
@@ -85,14 +103,17 @@ void TokenChooser::take(const PendingSlot& c, i32 token, Decision& d) {
     d.done = true;
   }
   if (o_.on_token) o_.on_token(job.prompt, job.sample, fresh, d.done);
-  a.ids = std::move(fresh);
-  if (d.done) batch_.answers[job.prompt][job.sample] = std::move(a);
+  if (d.done) {
+    a.ids.assign(fresh.begin(), fresh.end());
+    batch_.answers[job.prompt][job.sample] = std::move(a);
+  }
+  ids.pop_back();
 }
 
 // Beams. A log-probability needs the sum over the whole vocabulary; then each part offers its best tokens.
 bool TokenChooser::search(const Tensor& logits, const std::vector<PendingSlot>& pending,
                           std::vector<Decision>& out) {
-  const LocalScores scores(logits, false);
+  const LocalScores scores(logits);
   struct Total {
     double peak, sum;  // of a row: the maximum, and the sum of exp(x - maximum)
   };
@@ -119,7 +140,8 @@ bool TokenChooser::search(const Tensor& logits, const std::vector<PendingSlot>& 
       const double log_sum = top + std::log(total);
       std::vector<double> row = scores.copy(rows[b]);
       for (double& x : row) x -= log_sum;
-      if (processors_) process(row, scores.first(), state(batch_.slots[c.slot], static_cast<i64>(b)), s_, t_);
+      if (processors_)
+        process<double>(row, scores.first(), state(batch_.slots[c.slot], static_cast<i64>(b)), s_, t_);
       const auto best = best_tokens<double>(row, scores.first(), keep);
       offers.insert(offers.end(), best.begin(), best.end());
     }

@@ -1,7 +1,7 @@
 // Chooses the next token of each pending slot: greedy, by sampling, or by beam search.
 //
 // Every rank of the mp group makes the same calls. The logits stay cut over the vocabulary: each rank offers
-// the best tokens of its part, and the group's first rank decides. Only sampling gathers whole rows.
+// the best tokens of its part, or takes part in a draw (TokenDraw), and the group's first rank decides.
 #pragma once
 
 #include <span>
@@ -35,6 +35,7 @@ class TokenChooser {
 
  private:
   AnswerState state(const AnswerSlot& s, i64 beam) const;
+  std::vector<i64> processed(LocalScores& scores, const std::vector<PendingSlot>& pending) const;
   bool greedy(const Tensor& logits, const std::vector<PendingSlot>& pending, std::vector<Decision>& out);
   bool sample(const Tensor& logits, const std::vector<PendingSlot>& pending, std::vector<Decision>& out);
   void take(const PendingSlot& c, i32 token, Decision& d);

@@ -305,6 +305,12 @@ TEST_F(Chat, EachLineIsAMessage) {
                         "\n");
   const std::string second = lines_of(good(predict).out)[0]["prediction"];
   EXPECT_EQ(two, answer + "\n" + second + "\n");
+  // Commands are not messages, except for lines that begin with a space. An answer that is cut off is named.
+  const Ran help = good(chat_, {}, "/help\n/rest\nthe\n");
+  EXPECT_EQ(help.out, answer + "\n");
+  EXPECT_THAT(help.err, AllOf(HasSubstr("/reset clears"), HasSubstr("no command /rest;"),
+                              HasSubstr("cut off at predict.max_new_tokens=4")));
+  EXPECT_NE(good(chat_, {}, " /help\n").out, "");
   // On two model shards, and on two replicas, of which one answers; without a newline at the end.
   EXPECT_EQ(good(with({"parallel.n_model_shards=2"}), {}, "the\nover").out, two);
   EXPECT_EQ(good(with({"parallel.n_ranks=2"}), {}, "the\nover").out, two);
@@ -325,6 +331,9 @@ TEST_F(Chat, ImpossibleConversationsAreErrors) {
   EXPECT_THAT(r.out, ::testing::StartsWith("> "));
   refused(chat_, 3, {"UTF-8"}, "a\xff\n");
   refused({"chat", "job.yaml"}, 2, {"no chat template"});
+  // Without a limit, the model's 32 positions end the answer.
+  EXPECT_THAT(good({"chat", "model.path=model"}, {}, "over\n").err,
+              HasSubstr("fills the model's 32 positions"));
   refused(with({"predict.num_beams=2"}), 2, {"predict.num_beams=2"});
 }
 

@@ -162,12 +162,10 @@ TEST_P(Transformers, SamplingProbabilities) {
     for (const json& c : cases["draws"]) {
       const GenerationSettings s = settings_from(c["settings"]);
       for (size_t i = 0; i < rows.size(); ++i) {
-        std::vector<double> scores(logits.begin() + static_cast<std::ptrdiff_t>(i * V),
-                                   logits.begin() + static_cast<std::ptrdiff_t>((i + 1) * V));
-        process(scores, 0, {rows[i], 0, 8}, s, m.tokens);
-        std::vector<double> p(V, 0);
-        const Choices choices = warp(scores, s);
-        for (size_t k = 0; k < choices.ids.size(); ++k) p[choices.ids[k]] = choices.probabilities[k];
+        std::vector<float> scores(logits.begin() + static_cast<std::ptrdiff_t>(i * V),
+                                  logits.begin() + static_cast<std::ptrdiff_t>((i + 1) * V));
+        process<float>(scores, 0, {rows[i], 0, 8}, s, m.tokens);
+        const auto p = sampling_probabilities(scores, s);
         for (size_t v = 0; v < V; ++v)
           EXPECT_NEAR(p[v], c["probabilities"][i][v].get<double>(),
                       2e-5)  // error of logits / temperature, as above
@@ -284,6 +282,26 @@ TEST(Generate, TheLastPositionEndsAnAnswer) {
     EXPECT_EQ(got[1][0].ids.size(), 3u);
     EXPECT_EQ(got[0][0].ids.size(), 40 - prompts[0].ids.size());
     EXPECT_EQ(got[1][0].finish, FinishReason::length);
+  });
+}
+
+// The first answer ends at the last position, while the others continue for many steps.
+TEST(Generate, AnIdleRowStaysWithinThePositions) {
+  on_one_rank([](Context&) {
+    const RandomGpt2 m;
+    std::vector<GenerationPrompt> prompts = some_prompts(3);
+    prompts[0].ids.assign(37, 9);  // 40 positions
+    prompts[1].ids.resize(2, 7);
+    prompts[2].ids.resize(4, 8);
+    for (const i64 beams : {1, 2}) {
+      GenerationSettings s;
+      s.max_new_tokens = 30;
+      s.num_beams = beams;
+      const auto one_by_one = ids_of(generate(*m.model, m.params, prompts, s, {}, {.batch_size = 1}));
+      EXPECT_EQ(ids_of(generate(*m.model, m.params, prompts, s, {}, {.batch_size = 3})), one_by_one);
+      EXPECT_EQ(one_by_one[0].size(), 3u + 1);
+      EXPECT_EQ(one_by_one[1].size(), 30u + 1);
+    }
   });
 }
 
