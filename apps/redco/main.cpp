@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 
@@ -9,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/signals.h"
+#include "base/terminal.h"
 #include "base/words.h"
 #include "check/step.h"
 #include "commands.h"
@@ -112,7 +114,6 @@ int run_command(int argc, char** argv) {
   Invocation run;
   std::vector<std::string> words(argv + 1, argv + argc);
   try {
-    if (!words.empty() && runs_a_job(words[0])) catch_signals();
     run.argv.push_back(program_path());
     run.argv.insert(run.argv.end(), words.begin(), words.end());
     add_train(app, run);
@@ -132,6 +133,7 @@ int run_command(int argc, char** argv) {
     add_data(app, run);
     add_evaluate(app, run);
     add_merge(app, run);
+    add_trust(app, run);
     add_env_replay(app, run);
     add_new(app, run);
     add_ls(app, run);
@@ -164,15 +166,33 @@ int run_command(int argc, char** argv) {
   return run.exit_code;
 }
 
+// Text that a command has left in the buffer of stdout.
+int flush_stdout(int code) {
+  try {
+    write_stdout("");
+  } catch (const std::exception& e) {
+    const int failed = report_error(e);
+    return code == 0 ? failed : code;
+  }
+  return code;
+}
+
 int run_main(int argc, char** argv) {
+  open_standard_streams();
+  const bool job = argc > 1 && runs_a_job(argv[1]);
+  if (job) {
+    hold_signals();
+    std::signal(SIGPIPE, SIG_IGN);  // a reader of messages that goes away does not end a job
+  }
   kernels::use_better_blas_core(argv);
   hide_hwloc_warnings();
   try {
+    if (job) catch_signals();  // the watchdog may make a request as soon as it starts
     watchdog::start();
   } catch (const std::exception& e) {
     return report_error(e);
   }
-  const int code = run_command(argc, argv);
+  const int code = flush_stdout(run_command(argc, argv));
   watchdog::finish(code);
   return code;
 }

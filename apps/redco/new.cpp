@@ -65,7 +65,7 @@ void write_skeleton(const Skeleton& s, const std::string& name, const std::strin
   for (const auto& [file, text] : s.files)
     write_file_durable(join_path(folder, filled(file, words)), filled(text, words));
   info(
-      "wrote {0}/{1}.cpp, CMakeLists.txt, job.yaml and README.md; now: cd {0} && cmake -S . -B build && "
+      "wrote {0}/{1}.cpp, CMakeLists.txt, job.yaml and README.md; now: cd {0} && cmake -S . -B build -G Ninja && "
       "cmake --build build && redco train job.yaml",
       folder, name);
 }
@@ -78,7 +78,7 @@ void add_kind(CLI::App& parent, Invocation& run, const Skeleton& s) {
   CLI::App* p = add_command(
       parent, s.kind, "Write source, CMakeLists.txt, job.yaml and README.md of a " + s.kind,
       fmt::format("  redco new {0} {1}\n"
-                  "  cd {1} && cmake -S . -B build && cmake --build build && redco train job.yaml\n",
+                  "  cd {1} && cmake -S . -B build -G Ninja && cmake --build build && redco train job.yaml\n",
                   s.kind, s.example));
   p->add_option("NAME", o->name,
                 fmt::format("name of the {}: lower-case letters, digits and underscores", s.kind))

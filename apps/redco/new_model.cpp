@@ -109,7 +109,7 @@ constexpr const char* kModelReadme =
     R"text(# @NAME@
 A model family for redco in [`@NAME@.cpp`](@NAME@.cpp), written for one device.
 
-    cmake -S . -B build -DCMAKE_PREFIX_PATH=PREFIX     # PREFIX: where redco is installed
+    cmake -S . -B build -G Ninja -DCMAKE_PREFIX_PATH=PREFIX     # PREFIX: where redco is installed
     cmake --build build
     redco plan job.yaml parallel.n_model_shards=2      # what is distributed, memory, time
     redco train job.yaml

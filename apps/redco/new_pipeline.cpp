@@ -112,7 +112,7 @@ settings: {n_examples: 1024, noise: 0.1}
 constexpr const char* kPipelineReadme = R"text(# @NAME@
 A pipeline for redco in [`@NAME@.cpp`](@NAME@.cpp): `collate`, `loss` and `predict`, written for one device.
 
-    cmake -S . -B build -DCMAKE_PREFIX_PATH=PREFIX     # PREFIX: where redco is installed
+    cmake -S . -B build -G Ninja -DCMAKE_PREFIX_PATH=PREFIX     # PREFIX: where redco is installed
     cmake --build build
     redco train job.yaml
     redco train job.yaml parallel.n_ranks=2 workdir=runs/two                              # two replicas

@@ -2,31 +2,17 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <set>
 
 #include "assembly/job_params.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "ckpt/weights_hash.h"
+#include "comm/group.h"
 
 namespace redco {
-
-// Enough of a file's bytes to tell weights apart without reading them all.
-std::string weights_fingerprint(const std::string& folder) {
-  Hasher h;
-  for (const std::string& name : list_dir(folder)) {
-    if (!name.ends_with(".safetensors") && !name.ends_with(".bin") && !name.ends_with(".index.json"))
-      continue;
-    const ReadFile f = ReadFile::open(join_path(folder, name));
-    const i64 n = std::min<i64>(f.size(), 64 << 10);
-    std::string bytes(2 * n, '\0');
-    f.pread_exact(0, bytes.data(), n);
-    f.pread_exact(f.size() - n, bytes.data() + n, n);
-    bytes += fmt::format("{} {}", name, f.size());
-    h.update(bytes.data(), bytes.size());
-  }
-  return h.digest128().hex();
-}
 
 std::vector<NamedParts> make_named_parts(const JobConfig& job, const std::vector<std::string>* only) {
   std::vector<NamedParts> out;
@@ -80,23 +66,48 @@ std::vector<bool> own_parameters(const ParamTree& part, const Model& model) {
   return out;
 }
 
+namespace {
+
+FrozenModel frozen_model(const Model& model, const ModelSource& source, i64 seed, bool with_extra) {
+  const std::string& folder = source.folder;
+  FrozenModel m;
+  m.from = folder.empty() ? source.origin : std::filesystem::absolute(folder).lexically_normal().string();
+  m.fingerprint = hash128(model.config_json()).hex() + "/" +
+                  (folder.empty() ? fmt::format("train.seed={}", seed) : ckpt::weights_hash(folder)) +
+                  (source.adapter.empty() ? "" : "/" + ckpt::weights_hash(source.adapter));
+  if (const std::string extra = source.extra_folder(); with_extra && !extra.empty())
+    m.fingerprint += "/" + ckpt::weights_hash(extra);
+  return m;
+}
+
+// The first rank reads the files. Collective.
+FrozenModel agreed(Group& world, const std::function<FrozenModel()>& make) {
+  FrozenModel m;
+  world.on_first([&] { m = make(); });
+  m.from = world.agree(m.from);
+  m.fingerprint = world.agree(m.fingerprint);
+  return m;
+}
+
+}  // namespace
+
 std::map<std::string, FrozenModel> frozen_models(const std::vector<NamedParts>& parts,
-                                                 const ParamTree& params, i64 seed) {
+                                                 const ParamTree& params, i64 seed, Group& world) {
   std::map<std::string, FrozenModel> out;
   for (const NamedParts& p : parts) {
     if (!p.settings.frozen) continue;
-    FrozenModel& m = out[p.settings.name];
-    const std::string& folder = p.source.folder;
-    m.from = folder.empty() ? p.source.origin : std::filesystem::absolute(folder).lexically_normal().string();
-    m.fingerprint = hash128(p.model->config_json()).hex() + "/" +
-                    (folder.empty() ? fmt::format("train.seed={}", seed) : weights_fingerprint(folder)) +
-                    (p.source.adapter.empty() ? "" : "/" + weights_fingerprint(p.source.adapter));
     const std::vector<bool> own = own_parameters(params.part(p.settings.name), *p.model);
-    if (const std::string extra = p.source.extra_folder();
-        !extra.empty() && std::ranges::find(own, false) != own.end())
-      m.fingerprint += "/" + weights_fingerprint(extra);
+    const bool has_others = std::ranges::find(own, false) != own.end();
+    out[p.settings.name] = agreed(world, [&] { return frozen_model(*p.model, p.source, seed, has_others); });
   }
   return out;
+}
+
+std::optional<FrozenModel> base_of_adapter(const Model* model, const ModelSource& source, Group& world) {
+  if (!model || !source.lora || source.folder.empty()) return std::nullopt;
+  ModelSource base = source;
+  base.adapter.clear();  // it is what the training begins with
+  return agreed(world, [&] { return frozen_model(*model, base, 0, false); });
 }
 
 }  // namespace redco

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,13 +31,13 @@ void give_models(Pipeline& pipeline, const std::vector<NamedParts>& parts);
 [[nodiscard]] std::vector<std::shared_ptr<Lease>> verify_named(const std::vector<NamedParts>& parts,
                                                                Group& world);
 // Of the frozen ones: where they come from, and the fingerprints of config and weights. `params`: of the job.
+// The first rank reads the files. Collective.
 std::map<std::string, FrozenModel> frozen_models(const std::vector<NamedParts>& parts,
-                                                 const ParamTree& params, i64 seed);
+                                                 const ParamTree& params, i64 seed, Group& world);
+// The same of the model that LoRA adapters are trained on; nullopt: there is none, or it is not in files.
+std::optional<FrozenModel> base_of_adapter(const Model* model, const ModelSource& source, Group& world);
 // Which parameters of a named model's part of the tree are the model's; others are those of
 // Pipeline::extra_params_of().
 std::vector<bool> own_parameters(const ParamTree& part, const Model& model);
-
-// A fingerprint of a folder's weights, from the name, size, first and last 64 KiB of each file.
-std::string weights_fingerprint(const std::string& folder);
 
 }  // namespace redco

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/words.h"
 #include "ckpt/peft.h"
+#include "ckpt/weights_hash.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/text_generation.h"
 #include "train/checkpoint.h"
@@ -197,8 +198,8 @@ std::string prediction_settings(const JobConfig& job, const PredictModel& m) {
   j.update(Json::parse(own));
   j["model"] = {{"config", m.model ? hash128(m.model->config_json()).hex() : ""},
                 {"weights", m.source.folder.empty() ? fmt::format("random, train.seed={}", job.train.seed)
-                                                    : weights_fingerprint(m.source.folder)},
-                {"adapter", m.source.adapter.empty() ? "" : weights_fingerprint(m.source.adapter)},
+                                                    : ckpt::weights_hash(m.source.folder)},
+                {"adapter", m.source.adapter.empty() ? "" : ckpt::weights_hash(m.source.adapter)},
                 {"tokenizer", m.tokenizer ? m.tokenizer->fingerprint() : ""},
                 {"chat_template", m.chat_template ? hash128(m.chat_template->source()).hex() : ""},
                 {"compute_dtype", name_of(job.train.compute_dtype)}};

@@ -2,10 +2,12 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "assembly/trust.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -18,6 +20,7 @@
 #include "data/builtin/builtin.h"
 #include "job/checkpoint_job.h"
 #include "job/named_models.h"
+#include "launch/slurm.h"
 #include "pipelines/pipelines.h"
 #include "tokenizers/tokenizer.h"
 #include "train/checkpoint.h"
@@ -144,6 +147,21 @@ std::string pipeline_of(const JobConfig& given, const std::string& saved, SavedF
   return exists(there) ? there : saved;
 }
 
+// A shared object runs its code. A checkpoint may come from anybody, so it loads only one that this user
+// names or has trusted.
+void refuse_untrusted(const JobConfig& given, const std::string& pipeline, const std::string& checkpoint) {
+  if (pipeline_info(pipeline) || !exists(pipeline)) return;
+  std::error_code none;
+  const auto named = [&](const std::string& path) { return fs::equivalent(path, pipeline, none); };
+  if ((given.origins.given("pipeline") && named(given.pipeline)) ||
+      std::any_of(given.plugins.begin(), given.plugins.end(), named) || is_trusted(pipeline))
+    return;
+  throw UsageError(
+      "[checkpoint] {} names the pipeline {}, a shared object, and would run its code. If it is yours, name it "
+      "(pipeline={}) or trust it once (`redco trust {}`)",
+      checkpoint, pipeline, pipeline, pipeline);
+}
+
 // The job saved in the checkpoint that trained_job() chose; nullopt if there is none.
 std::optional<JobConfig> saved_job(const JobConfig& job) {
   const auto& folder = job.predict.checkpoint;
@@ -189,6 +207,7 @@ JobConfig saved_settings(const JobConfig& given, const std::string& folder) {
          excerpt(fmt::format("{}", fmt::join(merged.unknown, ", ")), 200));
   JobConfig job = std::move(merged.job);
   job.pipeline = pipeline_of(given, job.pipeline, facts);
+  refuse_untrusted(given, job.pipeline, folder);
   job.model.tokenizer.reset();
   find_named_models(job, given, folder, facts);
   if (!job.origins.given("data.chat_template")) {
@@ -210,6 +229,17 @@ std::optional<std::string> base_of(const JobConfig& given, const std::string& fo
   } catch (const UsageError&) {
     return path;
   }
+}
+
+// In a SLURM job array, the workdir that this task's training has used.
+JobConfig with_workdir_of_task(JobConfig job) {
+  if (!job.workdir) return job;
+  const std::string own = trained_workdir_of_task(
+      *job.workdir, current_environment(),
+      [](const std::string& workdir) { return is_folder(join_path(workdir, workdir::kCheckpoints)); });
+  if (own != *job.workdir) info("[predict] a task of a SLURM job array; its workdir is {}", own);
+  job.workdir = own;
+  return job;
 }
 
 }  // namespace
@@ -249,7 +279,8 @@ void use_trained_evaluation(JobConfig& job) {
        excerpt(fmt::format("{}", fmt::join(job.data.files(true), ", ")), 200));
 }
 
-TrainedJob trained_job(const JobConfig& given, Weights weights) {
+TrainedJob trained_job(const JobConfig& asked, Weights weights) {
+  const JobConfig given = with_workdir_of_task(asked);
   TrainedJob out{given, nullptr};
   if (weights == Weights::optional && given.workdir &&
       is_pointer(given.predict.checkpoint.value_or("last")) &&

@@ -6,7 +6,8 @@
 //   model.path, model.adapter   the checkpoint's folder, and an adapter's base
 //   model.tokenizer             null: the tokenizer in the checkpoint
 //   data.chat_template          the checkpoint's folder, if it has a template
-//   pipeline                    a built-in name; a shared object's relative path begins where training began
+//   pipeline                    a built-in name; a shared object's relative path begins where training began.
+//                               The given job must name it, or the user must trust it (assembly/trust.h)
 //   predict.checkpoint          the checkpoint's folder
 #pragma once
 
@@ -37,13 +38,14 @@ void use_trained_evaluation(JobConfig& job);
 // `optional`: the command works without weights, so a job without checkpoint is not changed.
 enum class Weights : std::uint8_t { needed, optional };
 
-// The launcher calls it once, before ranks start. A folder without a saved job (Hugging Face's, an old
+// The launcher calls it once, before ranks start. In a SLURM job array the workdir is that of the task, if it
+// trained there. A folder without a saved job (Hugging Face's, an old
 // checkpoint) supplies its weights alone; the given job keeps its settings. Warns, in one line each: `last`
 // is not the newest whole checkpoint, an incomplete checkpoint is skipped, the job file contradicts the
 // checkpoint.
 // UsageError: an override contradicts the checkpoint; weights are needed and neither workdir nor
 // predict.checkpoint nor model.path gives them, unless model.random is true. IoError or ContentsError: the
 // checkpoint is bad.
-TrainedJob trained_job(const JobConfig& given, Weights weights);
+TrainedJob trained_job(const JobConfig& asked, Weights weights);
 
 }  // namespace redco

@@ -101,6 +101,20 @@ bool is_stale(const std::string& path, const Seen& lease) {
   return now && *now - lease.time > lease_times().stale;
 }
 
+// Creates or opens a lock or a lease. Who may write in its folder may write the file too, whatever umask
+// says: a colleague continues the run.
+int open_shared(const std::string& path, int flags) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | flags, 0666);
+  struct stat file {
+  }, folder{};
+  if (fd >= 0 && ::fstat(fd, &file) == 0 && file.st_uid == ::geteuid() &&
+      ::stat(parent_path(path).c_str(), &folder) == 0) {
+    const mode_t wanted = file.st_mode | (folder.st_mode & (S_IWGRP | S_IWOTH));
+    if (wanted != file.st_mode) ::fchmod(fd, wanted & 07777);
+  }
+  return fd;
+}
+
 std::string lease_path(const std::string& lock) { return lock + ".lease"; }
 
 void sleep_seconds(double s) { std::this_thread::sleep_for(std::chrono::duration<double>(s)); }
@@ -159,7 +173,7 @@ class Lease::Renewal {
 Lease::Lease(std::string path, int fd) : path_(std::move(path)), renewal_(std::make_unique<Renewal>(fd)) {}
 
 std::unique_ptr<Lease> Lease::hold(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
+  const int fd = open_shared(path, 0);
   if (fd < 0) {
     debug("[lock] cannot create the lease {}: {}", path, std::strerror(errno));
     return nullptr;
@@ -189,19 +203,27 @@ FileLock::FileLock(std::string path, const std::string& what, const std::string&
   }
 }
 
-bool FileLock::lock() {
-  const auto in_use = [&](const std::string& by) {
-    return UsageError("{} is in use by {}; {}", what_, by, advice_);
-  };
+UsageError FileLock::in_use() const {
+  return UsageError("{} is in use by {}; {}", what_, name_in(text_of(fd_)), advice_);
+}
+
+bool FileLock::is_of_this_host() const { return kernel_in(text_of(fd_)) == kernel_in(me()); }
+
+FileLock::Locked FileLock::lock() {
   for (int tries = 0;; ++tries) {
-    fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    fd_ = open_shared(path_, 0);
     if (fd_ < 0) throw IoError("{}: cannot write {}: {}", what_, path_, std::strerror(errno));
     struct flock l = whole_file();
     int result;
     while ((result = ::fcntl(fd_, F_OFD_SETLK, &l)) != 0 && errno == EINTR) {
     }
-    if (result != 0 && (errno == EAGAIN || errno == EACCES)) throw in_use(name_in(text_of(fd_)));
-    if (result != 0) return false;
+    if (result != 0 && (errno == EAGAIN || errno == EACCES)) {
+      // A file server keeps the lock of a host that has died. The lease of another host says more.
+      const auto lease = look(lease_path(path_));
+      if (!lease || kernel_in(lease->text) == kernel_in(me()) || is_of_this_host()) throw in_use();
+      return Locked::elsewhere;
+    }
+    if (result != 0) return Locked::unknown;
     // A holder that removes its file when it ends may have done so between this open and this lock.
     struct stat mine {
     }, there{};
@@ -209,25 +231,34 @@ bool FileLock::lock() {
                       mine.st_ino == there.st_ino && mine.st_dev == there.st_dev;
     if (same) {
       put(fd_, me());
-      return true;
+      return Locked::here;
     }
+    if (tries == kTries) throw in_use();
     ::close(fd_);
     fd_ = -1;
-    if (tries == kTries) throw in_use("several short-lived processes");
   }
 }
 
-void FileLock::wait_for_lease(bool locked) {
+void FileLock::wait_for_lease(Locked locked) {
   const std::string path = lease_path(path_), own_kernel = kernel_in(me());
+  const double patience = locked == Locked::elsewhere ? lease_times().stale : lease_times().takeover;
   const double begin = seconds();
   std::optional<double> first;  // the lease's time when it was first seen
   for (;;) {
     const auto lease = look(path);
-    const bool free = !lease || (locked && kernel_in(lease->text) == own_kernel) || is_stale(path, *lease) ||
-                      seconds() - begin > lease_times().takeover;
+    if (!lease && locked == Locked::elsewhere) {  // its holder has ended
+      ::close(fd_);
+      fd_ = -1;
+      locked = lock();
+      continue;
+    }
+    const bool free = !lease || (locked == Locked::here && kernel_in(lease->text) == own_kernel) ||
+                      is_stale(path, *lease) || seconds() - begin > patience;
     if (free) {
+      // Another process of this host may have got the lock meanwhile.
+      if (locked == Locked::elsewhere && is_of_this_host()) throw in_use();
       if (lease) ::unlink(path.c_str());
-      const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+      const int fd = open_shared(path, O_EXCL);
       if (fd < 0 && errno == EEXIST) continue;  // another process was faster and renews its lease
       if (fd < 0) {
         warn("{}: cannot create the lease {}: {}; processes on other hosts may not notice that it is in use",
@@ -236,17 +267,34 @@ void FileLock::wait_for_lease(bool locked) {
       }
       put(fd, me());
       lease_.reset(new Lease(path, fd));
+      if (locked == Locked::elsewhere) replace_file();
       return;
     }
     if (!first) {
       first = lease->time;
       info("{}: {} has used it; waiting up to {:.0f} s to find out whether it still does", what_,
-           name_in(lease->text), lease_times().takeover);
+           name_in(lease->text), patience);
     }
     if (lease->time != *first)
       throw UsageError("{} is in use by {}; {}", what_, name_in(lease->text), advice_);
     sleep_seconds(std::min(0.25, lease_times().takeover / 20));
   }
+}
+
+// The file of a dead host's lock is replaced by one that this process has locked. REQUIRES: it has the lease.
+void FileLock::replace_file() {
+  const std::string temporary = fmt::format("{}.{}", path_, ::getpid());
+  const int fd = open_shared(temporary, O_EXCL);
+  if (fd < 0) return;  // the lease alone shows the holder, as on a file system without locks
+  struct flock l = whole_file();
+  if (::fcntl(fd, F_OFD_SETLK, &l) != 0 || ::rename(temporary.c_str(), path_.c_str()) != 0) {
+    ::close(fd);
+    ::unlink(temporary.c_str());
+    return;
+  }
+  put(fd, me());
+  ::close(fd_);
+  fd_ = fd;
 }
 
 FileLock::~FileLock() {
@@ -263,8 +311,12 @@ std::string lock_holder(const std::string& path) {
   const bool asked = ::fcntl(fd, F_OFD_GETLK, &l) == 0;
   if (asked && l.l_type != F_UNLCK) who = name_in(text_of(fd));
   ::close(fd);
-  if (!who.empty()) return who;
   const auto lease = look(lease_path(path));
+  if (!who.empty()) {
+    const bool of_dead_host =
+        lease && kernel_in(lease->text) != kernel_in(me()) && is_stale(lease_path(path), *lease);
+    return of_dead_host ? "" : who;
+  }
   if (!lease || (asked && kernel_in(lease->text) == kernel_in(me()))) return "";
   return is_stale(lease_path(path), *lease) ? "" : name_in(lease->text);
 }

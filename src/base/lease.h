@@ -10,6 +10,9 @@
 #include <memory>
 #include <string>
 
+#include "base/error.h"
+#include "base/types.h"
+
 namespace redco {
 
 struct LeaseTimes {
@@ -42,10 +45,12 @@ class Lease {
 std::string lease_holder(const std::string& path);
 
 // Holds `path` exclusively during its lifetime; the operating system releases the lock when the process ends.
-// First it tries the operating system's lock: if another process holds it, that is an error immediately. Then
-// it checks the lease PATH.lease. If the lease belongs to another host, its holder may have a lock that does
-// not cross hosts, so the lease is watched for up to LeaseTimes::takeover seconds. There is no wait after a
-// holder that ended normally (it removed its lease) or one on this host (the lock is enough).
+// First it tries the operating system's lock: if another process of this host holds it, that is an error
+// immediately. Then it checks the lease PATH.lease. A lock that a process of another host holds counts until
+// its lease is stale: a file server keeps the locks of a host that has died. If the lease belongs to another
+// host, its holder may have a lock that does not cross hosts, so the lease is watched for up to
+// LeaseTimes::takeover seconds. There is no wait after a holder that ended normally (it removed its lease) or
+// one on this host (the lock is enough).
 class FileLock {
  public:
   enum Rest : std::uint8_t { keeps, removes };  // whether the file stays after the lock ends
@@ -56,8 +61,14 @@ class FileLock {
   FileLock& operator=(const FileLock&) = delete;
 
  private:
-  bool lock();  // false: this file system has no locks
-  void wait_for_lease(bool locked);
+  // The operating system's lock: held by this object; by a holder on another host, which may have died; or
+  // not known, because this file system has no locks.
+  enum class Locked : std::uint8_t { here, elsewhere, unknown };
+  Locked lock();
+  UsageError in_use() const;
+  bool is_of_this_host() const;  // whether a process of this host has written the lock's file
+  void wait_for_lease(Locked locked);
+  void replace_file();
   std::string path_, what_, advice_;
   Rest rest_;
   int fd_ = -1;

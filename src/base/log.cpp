@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/terminal.h"
+#include "base/unread_messages.h"
 
 namespace redco {
 
@@ -98,6 +99,7 @@ struct Log {
   std::mutex mutex;  // guards file and the loggers, which set_log_file replaces
   std::atomic<LogLevel> level{LogLevel::info};
   std::atomic<bool> told{false};
+  std::atomic<bool> unread{false}, noted{false};  // see note_unread_messages()
 
   Log() {
     rebuild();
@@ -153,6 +155,19 @@ void log_message(LogLevel level, std::string_view text) {
     logger = log.logger;
   }
   logger->log(to_spdlog(level), spdlog::string_view_t(text.data(), text.size()));
+  if ((log.unread || stderr_is_lost()) && !log.noted) note_unread_messages();
+}
+
+void note_unread_messages() {
+  Log& log = the_log();
+  log.unread = true;
+  std::shared_ptr<spdlog::logger> to;
+  {
+    const std::lock_guard lock(log.mutex);
+    to = log.file_logger;
+  }
+  if (to && !log.noted.exchange(true))
+    to->warn("[log] nobody reads standard error any more: this file alone has the later messages");
 }
 
 void log_to_file(std::string_view text) {
@@ -171,10 +186,12 @@ LogLevel log_level() { return the_log().level; }
 void set_log_file(const std::string& path) {
   Log& log = the_log();
   const std::lock_guard lock(log.mutex);
-  const std::string first = log.file && log.file->path() == path ? log.file->lines() : "";
+  const bool again = log.file && log.file->path() == path;
+  const std::string first = again ? log.file->lines() : "";
   auto file = path.empty() ? nullptr : std::make_shared<FileSink>(path, first);
   log.file = std::move(file);
   log.told = false;
+  if (!again) log.noted = false;
   log.rebuild();
 }
 

@@ -27,6 +27,8 @@ constexpr auto kSameRequest = std::chrono::milliseconds(500);
 // The write end of the pipe to the signal thread. A handler may touch nothing else.
 std::atomic<int> pipe_in{-1};
 std::atomic<int> first_signal{0};
+// A request_end() before catch_signals(); 0: none.
+std::atomic<int> early_request{0};
 
 // Guards the data that decides how a request ends. Never destroyed: the thread outlives static objects.
 struct State {
@@ -92,6 +94,12 @@ void answer(int signal, bool asks) {
   }
 }
 
+// The two sides may meet: the request is sent once, by whoever takes it.
+void send_early_request() {
+  if (pipe_in < 0) return;
+  if (const int signal = early_request.exchange(0)) send(static_cast<unsigned char>(signal) | kAsks);
+}
+
 void change_mask(int how) {
   sigset_t set;
   sigemptyset(&set);
@@ -122,14 +130,16 @@ void catch_signals() {
       if (before.sa_handler != SIG_IGN) sigaction(s, &act, nullptr);
     }
     change_mask(SIG_UNBLOCK);
+    send_early_request();
   });
 }
 
 void hold_signals() { change_mask(SIG_BLOCK); }
 
 void request_end(int signal) {
-  REDCO_CHECK(pipe_in >= 0, "catch_signals() was not called");
-  send(static_cast<unsigned char>(signal) | kAsks);
+  if (pipe_in >= 0) return send(static_cast<unsigned char>(signal) | kAsks);
+  early_request = signal;
+  send_early_request();
 }
 
 int end_requested() { return first_signal; }

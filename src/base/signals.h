@@ -1,6 +1,7 @@
 // Requests to end this process: SIGINT, SIGTERM, SIGHUP and SIGUSR1, or request_end().
 //
-// A command that runs a job first calls catch_signals() in main(). After that
+// A command that runs a job calls hold_signals() first in main(), and catch_signals() before anything that
+// may make a request. After that
 //   - the first request ends the process immediately with exit code 8 and a message; after defer_end() it
 //     only sets a flag, which the work polls where it can stop (training: between steps);
 //   - a second SIGINT, SIGTERM or SIGHUP at least half a second after the first request ends the process
@@ -17,10 +18,12 @@ namespace redco {
 // Installs the handlers and starts the thread. Signals that the process blocked before exec are delivered
 // now.
 void catch_signals();
-// Blocks these signals, so that none is lost between exec() and the new program's catch_signals().
+// Blocks these signals until catch_signals(), also across an exec(): none is lost, and none ends the process
+// without a message.
 void hold_signals();
 
-// Makes a request as SIGUSR1 does; messages name `signal`. Any thread may call it.
+// Makes a request as SIGUSR1 does; messages name `signal`. Any thread may call it, also before
+// catch_signals(), which then answers it.
 void request_end(int signal);
 // Signal number of the first request; 0 if there was none.
 int end_requested();

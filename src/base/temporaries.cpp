@@ -46,9 +46,10 @@ void remove_temporaries() {
   }
 }
 
-TemporaryFolder::TemporaryFolder() {
-  const char* base = std::getenv("TMPDIR");
-  path_ = join_path(base && *base ? base : "/tmp", "redco-XXXXXX");
+TemporaryFolder::TemporaryFolder(const std::string& base) {
+  const char* const usual = std::getenv("TMPDIR");
+  path_ = base.empty() ? join_path(usual && *usual ? usual : "/tmp", "redco-XXXXXX")
+                       : join_path(base, ".redco-XXXXXX");
   if (!mkdtemp(path_.data())) throw IoError("{}: {}", path_, std::strerror(errno));
   add_temporary(path_);
 }

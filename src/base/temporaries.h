@@ -11,10 +11,10 @@ void forget_temporary(const std::string& path);
 // Removes all registered paths. Errors are ignored because the process is ending.
 void remove_temporaries();
 
-// A new folder in $TMPDIR (or /tmp). The destructor removes it.
+// A new folder in $TMPDIR (or /tmp), or a hidden one in `base`. The destructor removes it. IoError.
 class TemporaryFolder {
  public:
-  TemporaryFolder();
+  explicit TemporaryFolder(const std::string& base = "");
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;

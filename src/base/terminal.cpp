@@ -1,11 +1,18 @@
 #include "base/terminal.h"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
+
+#include "base/error.h"
+#include "base/patient_writer.h"
 
 namespace redco {
 
@@ -22,15 +29,30 @@ bool has_color(int fd) {
   return ::isatty(fd) == 1 && !(no && *no) && term && std::string_view(term) != "dumb";
 }
 
+// Never destroyed, because destructors of other globals may write messages.
+PatientWriter& error_stream() {
+  static auto& stream = *new PatientWriter(STDERR_FILENO);
+  return stream;
+}
+
 }  // namespace
 
-void write_stderr(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(n));
+void write_stderr(std::string_view text) { error_stream().write(text); }
+bool stderr_is_lost() { return error_stream().lost(); }
+
+void write_stdout(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  if (errno == EPIPE) {
+    std::signal(SIGPIPE, SIG_DFL);
+    std::raise(SIGPIPE);
   }
+  throw IoError("writing standard output: {}", std::strerror(errno));
+}
+
+void open_standard_streams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+      ::open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY);  // gets the lowest free number, fd
 }
 
 bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }

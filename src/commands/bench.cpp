@@ -65,7 +65,8 @@ struct Bench {
   std::shared_ptr<const Dataset> data;  // null: random tokens
 
   // For training, or for generation.
-  Bench(const JobConfig& job, bool trains, Context& context) : c(context), cache(job) {
+  Bench(const JobConfig& job, bool trains, Context& context)
+      : c(context), cache(job, are_on_several_hosts(context.world())) {
     c.random.seed = static_cast<u64>(job.train.seed);
     c.compute_dtype = job.train.compute_dtype;
     c.world().together([&] {

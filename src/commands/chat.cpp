@@ -57,11 +57,6 @@ class Interrupts {
   bool wanted_ = false;
 };
 
-void print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw IoError("writing standard output: {}", std::strerror(errno));
-}
-
 // An answer as part of one line: line ends as \\n and \\r, backslashes doubled, as printf %b reads them.
 std::string on_one_line(std::string_view text) {
   std::string out;
@@ -154,15 +149,15 @@ class Chat {
   std::string read() {
     std::string line;
     while (true) {
-      if (interactive_) print("> ");
+      if (interactive_) write_stdout("> ");
       const Lines::Got got = lines_.next(line);
       if (got == Lines::Got::interrupted) {
         interrupts = 0;
-        print("\n");
+        write_stdout("\n");
         continue;
       }
       if (got == Lines::Got::end || line == "/exit" || line == "/quit") {
-        if (got == Lines::Got::end && interactive_) print("\n");
+        if (got == Lines::Got::end && interactive_) write_stdout("\n");
         return kEnd;
       }
       if (line == "/reset") return kReset;
@@ -248,7 +243,7 @@ class Chat {
     if (!stop.empty()) o.stops = [&](std::span<const i32> fresh) { return stop.ends(fresh); };
     o.on_token = [&](i64, i64, std::span<const i32> fresh, bool last) {
       const std::string piece = stream.push(fresh, last);
-      print(interactive_ ? piece : on_one_line(piece));
+      write_stdout(interactive_ ? piece : on_one_line(piece));
     };
     o.interrupted = [] { return interrupts != 0; };
     interrupts = 0;
@@ -256,7 +251,7 @@ class Chat {
     const auto answers = generate(*m_.model, params, {&asked, 1}, job_.predict, m_.tokens, o);
     interrupts = 0;
     const Answer& answer = answers[0][0];
-    if (first_) print("\n");
+    if (first_) write_stdout("\n");
     if (first_ && answer.finish == FinishReason::length) print_message(cut_off(answer));
     messages_.push_back({"assistant", stop.cut(decode(answer.ids)), "", true});
   }

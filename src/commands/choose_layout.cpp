@@ -91,12 +91,6 @@ std::vector<std::optional<i64>> numbers_of_ranks(const JobConfig& job, const Ope
   return out;
 }
 
-// In an allocation of SLURM the ranks are its tasks.
-void add_allocation(JobConfig& job) {
-  if (job.origins.given("parallel.n_ranks") || job.plan.devices || !Open::hosts_of(job).empty()) return;
-  if (const auto slurm = detect_slurm(current_environment()); slurm && !slurm->is_shell())
-    for (const Host& h : slurm->nodes) job.parallel.hosts.push_back(fmt::format("{}:{}", h.name, h.slots));
-}
 i64 ranks_of(const JobConfig& job) {
   return declared_ranks(job).value_or(std::max<i64>(1, total_slots(Open::hosts_of(job))));
 }
@@ -129,8 +123,7 @@ struct Chooser {
   // On `ranks` ranks; nullopt: on those of the job. None if that is no mesh, or if the machine's speed isn't
   // known; then `hint` is what to do.
   std::optional<PlanRequest> request(std::optional<i64> ranks, std::string& hint) const {
-    JobConfig with = job;
-    add_allocation(with);
+    JobConfig with = with_allocation(job);
     if (ranks) {
       with.parallel.n_ranks = *ranks;
       if (!open.shards && *ranks % job.parallel.n_model_shards != 0) return std::nullopt;

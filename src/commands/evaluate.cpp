@@ -29,7 +29,8 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
   m = open_predict_model(job, world, NamedUse::loss);
   world.together([&] { check_metrics(job, *m.pipeline); });
   std::optional<DataCache> own;  // on the first rank
-  world.on_first([&] { cache = own.emplace(job).path(); });
+  const bool several_hosts = are_on_several_hosts(world);
+  world.on_first([&] { cache = own.emplace(job, several_hosts).path(); });
   cache = world.agree(cache);
   m.pipeline->eval_sets = make_eval_sets(job, *m.pipeline, m.source.folder, cache);
   c.random.seed = static_cast<u64>(job.train.seed);

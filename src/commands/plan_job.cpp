@@ -30,7 +30,8 @@ nlohmann::ordered_json calls_json(const PredictedTime& t) {
 
 }  // namespace
 
-PlanReport plan_job(const JobConfig& job, bool with_time) {
+PlanReport plan_job(const JobConfig& given, bool with_time) {
+  const JobConfig job = with_allocation(given);
   check_job(job, JobUse::plan, model_key_problems);
   // A user's collate() may need the tokenizer.
   return plan_job(job, assemble(job, !pipeline_info(job.pipeline)), {}, with_time);
@@ -54,7 +55,8 @@ PlanReport plan_job(const JobConfig& job, const Assembly& parts, const std::vect
   return report;
 }
 
-GenerationPlan plan_generation(const JobConfig& job) {
+GenerationPlan plan_generation(const JobConfig& given) {
+  const JobConfig job = with_allocation(given);
   check_job(job, JobUse::plan, model_key_problems);
   const Assembly parts = assemble(job, false);
   const Model* const model = parts.model.get();

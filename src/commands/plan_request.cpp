@@ -9,6 +9,7 @@
 #include "base/words.h"
 #include "commands/measure_machine.h"
 #include "launch/host.h"
+#include "launch/slurm.h"
 
 namespace redco {
 
@@ -29,6 +30,14 @@ Machines machines_of(const std::vector<RunningHost>& running) {
 }
 
 }  // namespace
+
+JobConfig with_allocation(JobConfig job) {
+  if (job.plan.devices || !hosts_of_job(job.parallel.hosts, job.parallel.hostfile).empty()) return job;
+  // A shell in a step of one task is as one outside of an allocation.
+  if (const auto slurm = detect_slurm(current_environment()); slurm && !slurm->is_shell())
+    for (const Host& h : slurm->nodes) job.parallel.hosts.push_back(fmt::format("{}:{}", h.name, h.slots));
+  return job;
+}
 
 Machines machines_of(const JobConfig& job, const Machine& here) {
   Machines m;

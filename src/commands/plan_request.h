@@ -19,6 +19,10 @@ struct RunningHost {
   i64 memory = 0;  // bytes that they may use: free memory, at most the cgroup's limit
 };
 
+// The job as it would run here: in an allocation of SLURM its hosts are the nodes, unless it names hosts or
+// plan.devices.
+JobConfig with_allocation(JobConfig job);
+
 // The hosts of the job, each assumed to equal this machine; without hosts, this machine.
 Machines machines_of(const JobConfig& job, const Machine& here);
 

@@ -1,9 +1,6 @@
 #include "commands/predict.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +8,7 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/signals.h"
+#include "base/terminal.h"
 #include "base/timing.h"
 #include "comm/group.h"
 #include "commands/predict_images.h"
@@ -25,11 +23,6 @@ namespace redco {
 using Json = nlohmann::ordered_json;
 
 namespace {
-
-void print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw IoError("writing standard output: {}", std::strerror(errno));
-}
 
 // The number of prompts. All are read before the first is answered, so that a bad line in a long file is
 // reported before the work.
@@ -192,9 +185,9 @@ class PredictRun {
     std::function<void(std::string_view)> on_text;
     if (!lines && total_ == 1)
       on_text = [&](std::string_view piece) {
-        if (!showed) print(requests[0].prompt);
+        if (!showed) write_stdout(requests[0].prompt);
         showed = true;
-        print(piece);
+        write_stdout(piece);
       };
     auto answers = predict(*m_.pipeline, params, examples, job_.predict.batch_size, on_text);
     world_.on_first([&] {
@@ -215,7 +208,7 @@ class PredictRun {
       if (file_) {
         file_->append(text);
       } else {
-        print(text);
+        write_stdout(text);
       }
     });
     done_ += n;

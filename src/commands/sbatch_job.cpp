@@ -49,7 +49,7 @@ std::optional<std::string> predicted_limit(JobConfig job, const SbatchRequest& r
   }
   job.parallel.n_ranks = r.ranks;
   job.parallel.threads_per_rank = r.threads_per_rank;
-  if (r.nodes > 1 && job.parallel.hosts.empty() && !job.parallel.hostfile)
+  if (job.parallel.hosts.empty() && !job.parallel.hostfile)
     job.parallel.hosts = {fmt::format("node[1-{}]:{}", r.nodes, ceil_div(r.ranks, r.nodes))};
   try {
     const PlanReport plan = plan_job(job, true);
@@ -109,6 +109,11 @@ std::string sbatch_script(const JobConfig& job, const SbatchOptions& o) {
         counted(r.threads_per_rank, "core"), cores);
   }
   if (!r.time_limit && r.command == "train") r.time_limit = predicted_limit(job, r);
+  const i64 save = r.time_limit ? save_seconds(*r.time_limit, r.save_seconds) : r.save_seconds;
+  if (save != r.save_seconds)
+    info("[sbatch] the time limit {} is short: the ranks save {} s before its end instead of {} s",
+         *r.time_limit, save, r.save_seconds);
+  r.save_seconds = save;
   return make_sbatch_script(r);
 }
 

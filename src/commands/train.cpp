@@ -34,6 +34,7 @@
 #include "train/predictor.h"
 #include "train/trainer.h"
 #include "workdir/run_history.h"
+#include "workdir/run_record.h"
 #include "workdir/workdir_names.h"
 
 namespace redco {
@@ -233,8 +234,8 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   pipeline->eval_sets = make_eval_sets(job, *pipeline, source.folder, cache);
   ParamTree params =
       make_job_params(job, source, model, pipeline->all_params(), training_storage(job), &parts.named);
-  std::map<std::string, FrozenModel> frozen;
-  world.together([&] { frozen = frozen_models(parts.named, params, job.train.seed); });
+  std::map<std::string, FrozenModel> frozen = frozen_models(parts.named, params, job.train.seed, world);
+  std::optional<FrozenModel> base = base_of_adapter(model, source, world);
   leases.clear();
   report_parameters(run, source, params);
 
@@ -250,8 +251,10 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
              .group_by_length = job.data.group_by_length,
              .pipeline_name = job.pipeline,
              .workdir = workdir,
+             .slurm_job = slurm_job_name(current_environment()),
              .adapter_config = model ? job_adapter_config(source, *model) : "",
              .job_yaml = run.resolved().yaml(),
+             .base = std::move(base),
              .frozen_models = std::move(frozen),
              .plugins = plugin_records(job),
              .on_resume = [&](const std::string& checkpoint) { check_changes(job, checkpoint); },
@@ -273,15 +276,27 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   return static_cast<int>(r.interrupted ? ExitCode::interrupted : ExitCode::ok);
 }
 
+// The SLURM job that began the run in a workdir; "" if it is not known.
+std::string job_of_run(const std::string& workdir) {
+  try {
+    const auto record = read_run_record(workdir);
+    return record ? record->slurm_job : "";
+  } catch (const ContentsError&) {  // the training reports it, unless it begins a new run
+    return "";
+  }
+}
+
 // Adapts the job to a SLURM job array or restart; each change is logged.
 void adapt_to_slurm(JobConfig& job, const Environment& environment) {
   const std::string workdir = workdir_of_task(*job.workdir, environment);
   if (workdir != *job.workdir) info("[train] a task of a SLURM job array; its workdir is {}", workdir);
   job.workdir = workdir;
-  const std::string resume = resume_of_start(job.checkpoint.resume, environment);
+  const std::string resume = resume_of_start(job.checkpoint.resume, job_of_run(workdir), environment);
   if (resume != job.checkpoint.resume)
-    info("[train] restart {} of the SLURM job: checkpoint.resume={} applies to the first start only",
-         environment.at("SLURM_RESTART_COUNT"), job.checkpoint.resume);
+    info(
+        "[train] restart {} of the SLURM job that began this run: checkpoint.resume={} applies to the first "
+        "start only",
+        environment.at("SLURM_RESTART_COUNT"), job.checkpoint.resume);
   job.checkpoint.resume = resume;
 }
 

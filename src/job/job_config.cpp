@@ -43,8 +43,10 @@ void JobConfig::visit(SettingsVisitor& v) {
   v.section("eval", eval,
             "Evaluation on data.eval; without every_n_steps and every_n_epochs, only at the end of training")
       .on_resume(OnResume::free);
-  v.section("checkpoint", checkpoint,
-            "Saving of checkpoints; without every_n_steps and every_n_epochs, only at the end of training")
+  v.section(
+       "checkpoint", checkpoint,
+       "Saving of checkpoints: at the intervals that are set, at the end of training, and when a signal stops "
+       "it")
       .on_resume(OnResume::free);
   v.section("predict", predict, "Prompts, output file and generation settings of predict and chat")
       .on_resume(OnResume::free);

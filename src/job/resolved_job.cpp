@@ -14,14 +14,23 @@ namespace {
 using Json = nlohmann::json;
 constexpr const char* kWhere = "[job] the job that the launcher handed over";
 constexpr i64 kMostBytes = i64{64} << 20;
+
+JobConfig without_secrets(JobConfig job) {
+  for (auto& [name, value] : job.parallel.environment.values) value = "null";
+  return job;
+}
+
 }  // namespace
 
 ResolvedJob::ResolvedJob(JobConfig job)
-    : job_(std::move(job)), yaml_(dump_job(job_)), hash_(hash128(yaml_).hex()) {}
+    : job_(std::move(job)),
+      text_(dump_job(job_)),
+      yaml_(job_.parallel.environment.values.empty() ? text_ : dump_job(without_secrets(job_))),
+      hash_(hash128(text_).hex()) {}
 
 std::string ResolvedJob::to_text() const {
   const Json j = {{"hash", hash_},
-                  {"yaml", yaml_},
+                  {"yaml", text_},
                   {"places", job_.origins.places()},
                   {"inherited", job_.origins.inherited()},
                   {"key_places", job_.origins.key_places()}};

@@ -18,9 +18,10 @@ class ResolvedJob {
   explicit ResolvedJob(JobConfig job);
 
   const JobConfig& job() const { return job_; }
-  // Every setting with its value, as YAML that load_settings() reads back: config.resolved.yaml.
+  // Every setting with its value, as YAML that load_settings() reads back, for files: config.resolved.yaml.
+  // Values of parallel.environment may be secret: only their names are in it.
   const std::string& yaml() const { return yaml_; }
-  // Hash of yaml(), 32 hexadecimal digits.
+  // Hash of all settings and values, 32 hexadecimal digits.
   const std::string& hash() const { return hash_; }
 
   // The job and the places of its values as one line without blanks, for the environment of the ranks, and
@@ -36,7 +37,7 @@ class ResolvedJob {
 
  private:
   JobConfig job_;
-  std::string yaml_, hash_;
+  std::string text_, yaml_, hash_;  // text_: yaml() with all values
 };
 
 }  // namespace redco

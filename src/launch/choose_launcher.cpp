@@ -19,8 +19,7 @@ bool has(const Environment& e, const char* name) {
 
 const HostFacts* facts_for(const LaunchRequest& r, const std::string& name) {
   if (const auto it = r.facts.find(name); it != r.facts.end()) return &it->second;
-  if (name == "localhost" || name == r.here.name || name == r.here.name.substr(0, r.here.name.find('.')))
-    return &r.here;
+  if (name == "localhost" || same_host(name, r.here.name)) return &r.here;
   return nullptr;
 }
 
@@ -30,11 +29,31 @@ std::vector<Host> usable_hosts(const LaunchRequest& r, const std::optional<Slurm
   return hosts.empty() && slurm ? slurm->nodes : hosts;
 }
 
+// Open MPI 4 cuts host names at the first dot, also where they differ only after it.
+void keep_domains(Mpirun& m) {
+  const auto& hosts = m.options.hosts;
+  if (std::any_of(hosts.begin(), hosts.end(),
+                  [](const Host& h) { return brief_name(h.name).size() != h.name.size(); }))
+    m.options.mca["orte_keep_fqdn_hostnames"] = "1";
+}
+
+// ssh fails instead of asking for a password or waiting for minutes. It takes the first value of an option,
+// so the user's own arguments come first. Another program than ssh would not know these options.
+void set_ssh_arguments(const LaunchRequest& r, Mpirun& m) {
+  const auto of = [&](const char* name) {
+    const auto it = r.environment.find(name);
+    return it == r.environment.end() ? std::string() : it->second;
+  };
+  const std::string agent = of("OMPI_MCA_plm_rsh_agent"), own = of("OMPI_MCA_plm_rsh_args");
+  if (!agent.empty() && agent.find("ssh") == std::string::npos) return;
+  m.options.mca["plm_rsh_args"] = own + (own.empty() ? "" : " ") + "-o BatchMode=yes -o ConnectTimeout=10";
+}
+
 // Options for other hosts. With them mpirun notices within about fault_timeout that a host has left the
-// network (0: no limit); Open MPI's defaults take 480 s. ssh fails instead of asking for a password or
-// waiting for minutes.
+// network (0: no limit); Open MPI's defaults take 480 s.
 void reach_hosts(const LaunchRequest& r, bool by_ssh, Mpirun& m) {
-  if (by_ssh) m.options.mca["plm_rsh_args"] = "-o BatchMode=yes -o ConnectTimeout=10";
+  keep_domains(m);
+  if (by_ssh) set_ssh_arguments(r, m);
   if (r.fault_timeout <= 0) return;
   const int all = std::max(4, static_cast<int>(std::min(r.fault_timeout, 1e6)));
   const int interval = std::max(1, all / 6);
@@ -199,7 +218,9 @@ LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slu
 
 }  // namespace
 
-HostFacts facts_of(const Machine& m) { return {m.hostname, m.usable_cores, m.isa, m.cpu, m.can_bind, m.cma}; }
+HostFacts facts_of(const Machine& m) {
+  return {m.hostname, m.usable_cores, m.isa, m.cpu, m.can_bind, m.cma, -1};
+}
 
 LaunchPlan plan_launch(const LaunchRequest& r) {
   LaunchPlan plan;
@@ -227,6 +248,7 @@ Mpirun plan_probe(const std::vector<Host>& hosts, const LaunchRequest& r) {
   Mpirun m;
   for (const Host& h : hosts) m.options.hosts.push_back({h.name, 1});
   m.options.n_ranks = static_cast<i64>(hosts.size());
+  m.options.one_on_each = true;
   reach_hosts(r, !detect_slurm(r.environment), m);
   set_up(r, r.for_ranks, true, m);
   return m;

@@ -20,6 +20,7 @@ struct HostFacts {
   int cores = 0;         // usable physical cores; 0: unknown
   std::string isa, cpu;  // as in Machine; "" if unknown
   bool can_bind = true, cma = true;
+  int rank = -1;  // of the process that found them (plan_probe); -1: none
 };
 HostFacts facts_of(const Machine& m);
 
@@ -59,7 +60,7 @@ struct LaunchPlan {
 // launch by srun without PMIx or by another MPI.
 LaunchPlan plan_launch(const LaunchRequest& request);
 
-// mpirun with one process per host, without the program (`redco env --json`).
+// mpirun with one process per host, rank i on hosts[i], without the program (`redco env --json`).
 Mpirun plan_probe(const std::vector<Host>& hosts, const LaunchRequest& request);
 
 }  // namespace redco

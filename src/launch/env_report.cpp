@@ -1,6 +1,7 @@
 #include "launch/env_report.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -46,6 +47,8 @@ EnvReport collect_env(const std::string& version, const std::string& blas, const
   if (const auto job = detect_slurm(current_environment()))
     r.slurm = fmt::format("job {}, {}, {}", job->id, counted(job->nodes.size(), "node"),
                           counted(total_slots(job->nodes), "task"));
+  const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  r.rank = rank ? static_cast<u32>(std::max(0, std::atoi(rank))) : 0;
   return r;
 }
 
@@ -89,6 +92,7 @@ std::string env_json(const EnvReport& r) {
                            {"revision", r.revision},
                            {"libraries", r.libraries},
                            {"host", m.hostname},
+                           {"rank", r.rank},
                            {"cpu", m.cpu},
                            {"isa", m.isa},
                            {"cores", m.usable_cores},
@@ -125,13 +129,14 @@ std::vector<HostFacts> parse_env_lines(const std::string& output) {
     };
     using type = nlohmann::json::value_t;
     if (!has("host", type::string) || !has("cores", type::number_unsigned) || !has("isa", type::string) ||
-        !has("cpu", type::string) || !has("can_bind", type::boolean) || !has("cma", type::boolean) ||
-        j["cores"].get<u64>() < 1 || j["cores"].get<u64>() > 1 << 16)
+        !has("rank", type::number_unsigned) || !has("cpu", type::string) || !has("can_bind", type::boolean) ||
+        !has("cma", type::boolean) || j["cores"].get<u64>() < 1 || j["cores"].get<u64>() > 1 << 16)
       throw ContentsError(
-          "a host's `redco env --json` printed '{}'; expected an object with host, cores, isa, cpu, can_bind "
-          "and cma. Install the same redco on all hosts",
+          "a host's `redco env --json` printed '{}'; expected an object with host, rank, cores, isa, cpu, "
+          "can_bind and cma. Install the same redco on all hosts",
           excerpt(line, 200));
-    all.push_back({j["host"], j["cores"].get<int>(), j["isa"], j["cpu"], j["can_bind"], j["cma"]});
+    all.push_back({j["host"], j["cores"].get<int>(), j["isa"], j["cpu"], j["can_bind"], j["cma"],
+                   static_cast<int>(std::min<u64>(j["rank"].get<u64>(), 1 << 20))});
   }
   return all;
 }
@@ -158,29 +163,15 @@ std::map<std::string, HostFacts> probe_hosts(const LaunchRequest& request, const
         fmt::format("[launch] redco asked the hosts {} for their cores: {}{}", names, what,
                     explained ? "" : fmt::format(". Check `ssh HOST {} env` for each host", program)));
   }
-  const auto found = parse_env_lines(output);
-  if (found.size() != hosts.size())
+  // A host's own name may differ from its name in the list (localhost, an alias), so ranks identify hosts.
+  for (const HostFacts& f : parse_env_lines(output))
+    if (f.rank >= 0 && f.rank < static_cast<int>(hosts.size())) facts[hosts[f.rank].name] = f;
+  if (facts.size() != hosts.size())
     throw Error(
         ExitCode::rank_failed,
         fmt::format("[launch] {} of {} hosts answered `redco env --json`; check `ssh HOST {} env` for each "
                     "host",
-                    found.size(), hosts.size(), program));
-  // A host's own name may differ from its name in the list (localhost, an alias). The remaining hosts are
-  // matched in order, because mpirun starts the processes in the order of the list.
-  std::vector<bool> used(found.size(), false);
-  const auto short_name = [](const std::string& n) { return n.substr(0, n.find('.')); };
-  for (const Host& h : hosts)
-    for (std::size_t i = 0; i < found.size(); i++)
-      if (!used[i] && !facts.count(h.name) && short_name(found[i].name) == short_name(h.name)) {
-        facts[h.name] = found[i];
-        used[i] = true;
-      }
-  for (const Host& h : hosts)
-    for (std::size_t i = 0; i < found.size() && !facts.count(h.name); i++)
-      if (!used[i]) {
-        facts[h.name] = found[i];
-        used[i] = true;
-      }
+                    facts.size(), hosts.size(), program));
   return facts;
 }
 

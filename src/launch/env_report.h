@@ -18,6 +18,7 @@ struct EnvReport {
   std::string mpi;                  // mpi_version()
   std::string slurm;                // "job 17, 2 nodes, 4 tasks", "" outside an allocation
   std::string problem;              // mpi_mismatch(), "" if there is none
+  u32 rank = 0;                     // of this process under mpirun, which tells the launcher the host; else 0
   std::string revision, libraries;  // source revision; linked libraries. "" if unknown
   // Measured on all usable cores by the caller, since launch does not see the kernels; 0: not measured.
   double sgemm_flops_per_s = 0, bf16_flops_per_s = 0, read_bytes_per_s = 0;

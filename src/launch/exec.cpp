@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/patient_writer.h"
 #include "base/process.h"
 #include "base/signals.h"
 #include "launch/capture.h"
@@ -107,10 +108,9 @@ class OwnText {
 
 // Whether all ranks run on this host, so that nobody else needs to reach the watch server.
 bool all_here(const std::vector<Host>& hosts) {
-  const std::string here = host_name(), brief = here.substr(0, here.find('.'));
-  return std::all_of(hosts.begin(), hosts.end(), [&](const Host& h) {
-    return h.name == "localhost" || h.name == here || h.name == brief;
-  });
+  const std::string here = host_name();
+  return std::all_of(hosts.begin(), hosts.end(),
+                     [&](const Host& h) { return h.name == "localhost" || same_host(h.name, here); });
 }
 
 std::unique_ptr<WatchServer> watch_ranks(const Mpirun& mpirun, double timeout) {
@@ -191,6 +191,7 @@ int exec_under_mpirun(const Mpirun& mpirun, const ExecOptions& options) {
   OwnText own_text;
   MpirunOutput output(own_text.path());
   OneVoice voice;
+  PatientWriter messages(options.stderr_fd);
   ForcedEnd ending(*server, pid);
   std::optional<std::string> verdict;
   RankEnds ranks;
@@ -202,7 +203,7 @@ int exec_under_mpirun(const Mpirun& mpirun, const ExecOptions& options) {
     std::array<pollfd, 3> fds{pollfd{signals.fd(), POLLIN, 0}, pollfd{closed ? -1 : errors.in.fd, POLLIN, 0},
                               gone ? pollfd{-1, 0, 0} : input.poll_request()};
     const int ready = poll(fds.data(), fds.size(), gone ? 50 : output.holding() ? kHoldMs : kLookMs);
-    if (ready == 0 && output.holding()) write_all(options.stderr_fd, voice.feed(output.flush()));
+    if (ready == 0 && output.holding()) messages.write(voice.feed(output.flush()));
     bool nothing = false;
     for (char number : fds[0].revents ? read_some(signals.fd(), nothing) : std::string()) {
       if (number == SIGCHLD || gone) continue;
@@ -220,9 +221,8 @@ int exec_under_mpirun(const Mpirun& mpirun, const ExecOptions& options) {
       asked++;
       if (asked == 1) {
         if (options.save_on_signal)
-          write_all(options.stderr_fd,
-                    fmt::format("redco: {}: saving, then ending; a second signal ends without saving\n",
-                                signal_text(number)));
+          messages.write(fmt::format("redco: {}: saving, then ending; a second signal ends without saving\n",
+                                     signal_text(number)));
         server->ask_to_end(number);
         continue;
       }
@@ -233,11 +233,12 @@ int exec_under_mpirun(const Mpirun& mpirun, const ExecOptions& options) {
     if (fds[1].revents) {
       const std::string text = output.feed(read_some(errors.in.fd, closed));
       if (output.has_unknown_text()) own_text.write(output.own_text());
-      write_all(options.stderr_fd, voice.feed(text));
+      messages.write(voice.feed(text));
     }
     if (fds[2].revents) input.copy();
+    if (messages.lost()) server->note_unread_messages();
     if (!gone && !ending.begun() && (verdict = server->verdict())) {
-      if (!voice.heard()) write_all(options.stderr_fd, "error: " + *verdict + "\n");
+      if (!voice.heard()) messages.write("error: " + *verdict + "\n");
       ending.begin();
     }
     if (!gone && waitpid(pid, &status, WNOHANG) == pid) {
@@ -254,21 +255,19 @@ int exec_under_mpirun(const Mpirun& mpirun, const ExecOptions& options) {
     }
     if (!gone) ending.check();
   }
-  write_all(options.stderr_fd, voice.feed(output.flush()) + voice.flush());
+  messages.write(voice.feed(output.flush()) + voice.flush());
   const auto& failure = output.failure();
   if (verdict) return static_cast<int>(ExitCode::rank_failed);
   if (ended_by_us) return status == 0 ? 0 : static_cast<int>(ExitCode::interrupted);
   if (ran_out_of_memory(status, failure, oom_kills, options.root)) {
-    write_all(options.stderr_fd,
-              fmt::format(
-                  "error: [memory] the kernel killed {} for lack of memory (cgroup or host); all ranks have "
-                  "ended. `redco plan` shows what the job needs\n",
-                  failure ? fmt::format("rank {}", failure->rank) : "a rank"));
+    messages.write(fmt::format(
+        "error: [memory] the kernel killed {} for lack of memory (cgroup or host); all ranks have "
+        "ended. `redco plan` shows what the job needs\n",
+        failure ? fmt::format("rank {}", failure->rank) : "a rank"));
     return static_cast<int>(ExitCode::doesnt_fit);
   }
   const JobEnd end_of_job = job_end(status, output, ranks);
-  if (!voice.heard() && !end_of_job.message.empty())
-    write_all(options.stderr_fd, "redco: " + end_of_job.message + "\n");
+  if (!voice.heard() && !end_of_job.message.empty()) messages.write("redco: " + end_of_job.message + "\n");
   return end_of_job.code;
 }
 

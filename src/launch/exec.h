@@ -22,12 +22,12 @@ struct ExecOptions {
 
 // Runs mpirun with its program as a child in its own process group, so that ^C reaches this process
 // only. Passes stdout through, standard input if options.input is set, stderr without Open MPI's own text,
-// and signals. One message reaches the user when a rank fails: the rank's own, the watchdog's, or a line of
-// the launcher if a rank or mpirun was killed. Open MPI's own text goes to a file in the temporary folder if
-// it has anything else to say. Returns the exit code of the job: the ranks' own, rank_failed (5) when a rank
-// was killed, stuck or lost, or mpirun was killed or unable to start, interrupted (8) when signals ended it.
-// UsageError when mpirun cannot be started. REQUIRES: one call at a time, from the main thread, in a process
-// without MPI.
+// and signals. If nobody reads stderr, the job goes on and its log file has a line about it. One message
+// reaches the user when a rank fails: the rank's own, the watchdog's, or a line of the launcher if a rank or
+// mpirun was killed. Open MPI's own text goes to a file in the temporary folder if it has anything else to
+// say. Returns the exit code of the job: the ranks' own, rank_failed (5) when a rank was killed, stuck or
+// lost, or mpirun was killed or unable to start, interrupted (8) when signals ended it. UsageError when
+// mpirun cannot be started. REQUIRES: one call at a time, from the main thread, in a process without MPI.
 //
 // Ranks report to a WatchServer in this process; its address is in their environment. An end by force (a
 // verdict of the server, a second signal, mpirun gone before its ranks) is an order to all ranks, SIGTERM to

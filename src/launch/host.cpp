@@ -1,6 +1,7 @@
 #include "launch/host.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 #include "base/error.h"
@@ -124,14 +125,35 @@ std::vector<Host> parse_entry(std::string_view text, const std::string& where) {
   return hosts;
 }
 
+// "10.0.0.7": a part of it is no name.
+bool is_address(std::string_view name) {
+  return name.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
 }  // namespace
+
+std::string brief_name(std::string_view name) {
+  std::string out(is_address(name) ? name : name.substr(0, name.find('.')));
+  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+
+bool same_host(std::string_view a, std::string_view b) {
+  const auto lower = [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); };
+  if (std::equal(a.begin(), a.end(), b.begin(), b.end(), lower)) return true;
+  const bool one_is_brief =
+      (a.find('.') == std::string_view::npos) != (b.find('.') == std::string_view::npos);
+  return one_is_brief && brief_name(a) == brief_name(b);
+}
 
 void HostList::add(std::vector<Host> hosts, const std::string& where) {
   for (Host& host : hosts) {
-    const auto [first, is_new] = seen_.emplace(host.name, where);
-    if (!is_new)
-      throw UsageError("{}: host {} is named twice (first: {}); name it once, with all its slots", where,
-                       host.name, first->second);
+    std::vector<Seen>& alike = seen_[brief_name(host.name)];
+    for (const Seen& first : alike)
+      if (same_host(first.name, host.name))
+        throw UsageError("{}: host {} is named twice (first: {}{}); name it once, with all its slots", where,
+                         host.name, first.name == host.name ? "" : first.name + " in ", first.where);
+    alike.push_back({host.name, where});
     slots_ += host.slots;
     if (slots_ > kMostRanks) throw UsageError("{}: the hosts have more than {} slots", where, kMostRanks);
     hosts_.push_back(std::move(host));

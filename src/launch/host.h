@@ -19,6 +19,11 @@ struct Host {
   bool operator==(const Host&) const = default;
 };
 
+// The name without its domain, in lower case; an IP address as it is.
+std::string brief_name(std::string_view name);
+// Whether two names mean the same host: equal but for upper case, or one is the other without its domain.
+bool same_host(std::string_view a, std::string_view b);
+
 // A list of hosts, built entry by entry. An entry is `node1`, `node1:8`, or compressed as SLURM writes it,
 // `node[1-3,07]:8` (eight slots on each of node1 node2 node3 node07; several brackets multiply). A host
 // without a number has one slot. `where` begins the message of a UsageError: a bad entry, a host named twice,
@@ -30,7 +35,10 @@ class HostList {
   const std::vector<Host>& hosts() const { return hosts_; }
 
  private:
-  std::map<std::string, std::string> seen_;  // host -> where
+  struct Seen {
+    std::string name, where;
+  };
+  std::map<std::string, std::vector<Seen>> seen_;  // by brief_name()
   std::vector<Host> hosts_;
   i64 slots_ = 0;
 };

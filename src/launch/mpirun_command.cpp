@@ -5,11 +5,7 @@
 namespace redco {
 
 std::vector<std::string> Mpirun::argv() const {
-  std::string list;
-  for (const Host& h : options.hosts)
-    list += fmt::format("{}{}:{}", list.empty() ? "" : ",", h.name, h.slots);
-  std::vector<std::string> argv{path, "-n",      fmt::format("{}", options.n_ranks), "--host",
-                                list, "--stdin", options.input ? "0" : "none"};
+  std::vector<std::string> argv{path, "--stdin", options.input ? "0" : "none"};
   const auto add = [&](std::initializer_list<std::string> words) {
     argv.insert(argv.end(), words.begin(), words.end());
   };
@@ -19,10 +15,24 @@ std::vector<std::string> Mpirun::argv() const {
     add({"--map-by", "slot", "--bind-to", "none"});
   if (options.oversubscribe) add({"--oversubscribe"});
   for (const auto& [name, value] : options.mca) add({"--mca", name, value});
-  for (const auto& [name, value] : environment) add({"-x", name + "=" + value});
-  for (const std::string& name : passed)
-    if (!environment.count(name)) add({"-x", name});
-  argv.insert(argv.end(), program.begin(), program.end());
+  const auto add_context = [&](i64 n, const std::string& hosts) {
+    add({"-n", fmt::format("{}", n), "--host", hosts});
+    for (const auto& [name, value] : environment) add({"-x", name + "=" + value});
+    for (const std::string& name : passed)
+      if (!environment.count(name)) add({"-x", name});
+    argv.insert(argv.end(), program.begin(), program.end());
+  };
+  if (options.one_on_each) {
+    for (std::size_t h = 0; h < options.hosts.size(); ++h) {
+      if (h > 0) add({":"});
+      add_context(1, options.hosts[h].name + ":1");
+    }
+    return argv;
+  }
+  std::string list;
+  for (const Host& h : options.hosts)
+    list += fmt::format("{}{}:{}", list.empty() ? "" : ",", h.name, h.slots);
+  add_context(options.n_ranks, list);
   return argv;
 }
 

@@ -20,7 +20,7 @@ bool is_identifier(std::string_view s) {
 
 }  // namespace
 
-Environment parse_environment(const std::map<std::string, std::string>& settings) {
+Environment parse_environment(const std::map<std::string, std::string>& settings, const Environment& here) {
   Environment out;
   for (const auto& [name, text] : settings) {
     const std::string key = "[parallel] environment." + excerpt(name);
@@ -32,12 +32,16 @@ Environment parse_environment(const std::map<std::string, std::string>& settings
     if (name == "OMP_NUM_THREADS")
       throw UsageError("{}: redco sets this variable itself; use parallel.threads_per_rank", key);
     const auto value = nlohmann::json::parse(text, nullptr, false);
+    if (value.is_null()) {
+      if (const auto it = here.find(name); it != here.end()) out[name] = it->second;
+      continue;
+    }
     if (value.is_number_integer()) {
       out[name] = value.dump();
     } else if (value.is_string()) {
       out[name] = value.get<std::string>();
     } else {
-      throw UsageError("{}: expected a string or an integer, got {}; write the value in quotes", key,
+      throw UsageError("{}: expected a string, an integer or ~, got {}; write the value in quotes", key,
                        excerpt(text));
     }
     if (out[name].find('\0') != std::string::npos)
@@ -54,7 +58,8 @@ std::set<std::string> inherited_names(const Environment& environment, bool other
     const bool known = std::any_of(kPrefixes.begin(), kPrefixes.end(),
                                    [&name = name](std::string_view p) { return name.rfind(p, 0) == 0; });
     const bool of_hwloc = name == "HWLOC_HIDE_ERRORS";  // see hide_hwloc_warnings()
-    const bool of_start = name == "SLURM_ARRAY_TASK_ID" || name == "SLURM_RESTART_COUNT";
+    const bool of_start = name == "SLURM_ARRAY_TASK_ID" || name == "SLURM_RESTART_COUNT" ||
+                          name == "SLURM_JOB_ID" || name == "SLURM_CLUSTER_NAME";
     if (known || of_hwloc || of_start ||
         (other_hosts && !value.empty() && (name == "PATH" || name == "LD_LIBRARY_PATH")))
       names.insert(name);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <vector>
@@ -114,6 +115,27 @@ std::optional<MemoryLimit> cgroup_memory(const std::string& root) {
     take(number(slurp(f + "/memory.limit_in_bytes")), number(slurp(f + "/memory.usage_in_bytes")),
          field(slurp(f + "/memory.stat"), "total_inactive_file "));
   return tightest;
+}
+
+std::string thread_limit(const std::string& root) {
+  const CgroupFolders folders = cgroup_folders(root, "pids");
+  for (const auto* all : {&folders.v2, &folders.v1})
+    for (const auto& f : *all) {
+      const auto most = number(slurp(f + "/pids.max")), now = number(slurp(f + "/pids.current"));
+      if (most && now && *now >= *most)
+        return fmt::format("the cgroup allows {} processes and threads (pids.max)", *most);
+    }
+  // "Max processes   63412   63412   processes": of all processes of the user.
+  const auto most = field(slurp(root + "/proc/self/limits"), "Max processes ");
+  const auto mine = field(slurp(root + "/proc/self/status"), "Uid:");
+  if (!most || !mine) return "";
+  i64 threads = 0;
+  std::error_code none;
+  for (const auto& p : std::filesystem::directory_iterator(root + "/proc", none)) {
+    const std::string status = slurp(p.path().string() + "/status");
+    if (field(status, "Uid:") == mine) threads += field(status, "Threads:").value_or(0);
+  }
+  return threads >= *most ? fmt::format("the user may have {} processes and threads (ulimit -u)", *most) : "";
 }
 
 i64 cgroup_oom_kills(const std::string& root) {

@@ -18,6 +18,10 @@ struct MemoryLimit {
 // The limit that leaves the least free memory, of this process's cgroup and its ancestors.
 std::optional<MemoryLimit> cgroup_memory(const std::string& root);
 
+// What keeps this process from starting one more thread: "the cgroup allows 64 threads (pids.max)"; "" if no
+// limit is reached.
+std::string thread_limit(const std::string& root);
+
 // How many processes the kernel has killed for lack of memory in this process's cgroup and its ancestors; 0
 // if unknown.
 i64 cgroup_oom_kills(const std::string& root);

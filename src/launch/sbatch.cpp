@@ -1,6 +1,8 @@
 #include "launch/sbatch.h"
 
 #include <algorithm>
+#include <charconv>
+#include <vector>
 
 #include "base/error.h"
 #include "base/words.h"
@@ -31,16 +33,37 @@ void check_range(const char* name, i64 value, i64 least, i64 most) {
     throw UsageError("sbatch: {}={} is out of range; expected {} to {}", name, value, least, most);
 }
 
+// The numbers between colons; empty: another text.
+std::vector<i64> numbers(std::string_view text) {
+  std::vector<i64> out;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(':', at), text.size());
+    const std::string_view part = text.substr(at, end - at);
+    i64 n = 0;
+    const auto [stop, error] = std::from_chars(part.data(), part.data() + part.size(), n);
+    if (part.empty() || part.size() > 9 || error != std::errc() || stop != part.data() + part.size() || n < 0)
+      return {};
+    out.push_back(n);
+    at = end + 1;
+  }
+  return out;
+}
+
 // sbatch's time formats: minutes, minutes:seconds, hours:minutes:seconds, days-hours[:minutes[:seconds]].
-void check_time(std::string_view text) {
-  const bool good =
-      !text.empty() && text.size() < 32 && text.find_first_not_of("0123456789:-") == std::string_view::npos &&
-      text.front() >= '0' && text.front() <= '9' && text.back() >= '0' && text.back() <= '9' &&
-      std::count(text.begin(), text.end(), '-') <= 1 && std::count(text.begin(), text.end(), ':') <= 2;
-  if (!good)
+// SLURM rounds up to minutes. 0: no limit.
+i64 seconds_of_limit(const std::string& text) {
+  const std::size_t dash = text.find('-');
+  const bool has_days = dash != std::string::npos;
+  const auto days = has_days ? numbers(text.substr(0, dash)) : std::vector<i64>{0};
+  std::vector<i64> n = numbers(has_days ? text.substr(dash + 1) : text);
+  if (text.size() >= 32 || days.size() != 1 || n.empty() || n.size() > 3)
     throw UsageError(
         "sbatch: bad time limit '{}'; expected minutes, hours:minutes:seconds or days-hours:minutes:seconds",
         excerpt(text));
+  if (!has_days && n.size() < 3) n.insert(n.begin(), 0);  // hours
+  n.resize(3);
+  const i64 seconds = ((days[0] * 24 + n[0]) * 60 + n[1]) * 60 + n[2];
+  return ceil_div(seconds, i64{60}) * 60;
 }
 
 // Open MPI names its shared memory after the host name. Nodes with the same name (several on one machine)
@@ -108,13 +131,18 @@ fi
 
 }  // namespace
 
+i64 save_seconds(const std::string& time_limit, i64 wanted) {
+  const i64 limit = seconds_of_limit(time_limit);
+  return limit == 0 ? wanted : std::min(wanted, limit / 2);
+}
+
 std::string make_sbatch_script(const SbatchRequest& r) {
   check_range("nodes", r.nodes, 1, 1 << 16);
   check_range("ranks", r.ranks, r.nodes, 1 << 20);
   check_range("threads_per_rank", r.threads_per_rank, 1, 4096);
   check_range("save_seconds", r.save_seconds, 1, 65535);
   if (r.job_file.empty()) throw UsageError("sbatch: no job file; give one, like `redco sbatch job.yaml`");
-  if (r.time_limit) check_time(*r.time_limit);
+  if (r.time_limit) seconds_of_limit(*r.time_limit);
   if (r.memory_per_node) check_range("memory_per_node", *r.memory_per_node, 1, i64{1} << 40);
 
   std::string s = "#!/bin/bash\n";

@@ -31,6 +31,10 @@ struct SbatchRequest {
   Launcher launcher = Launcher::automatic;
 };
 
+// Seconds before the end of a time limit (in SLURM's format) when ranks save: `wanted`, but at most half of
+// the limit. SLURM ignores a signal that is due before the start. UsageError: not a time limit.
+i64 save_seconds(const std::string& time_limit, i64 wanted);
+
 // The whole script. UsageError: a field that a `#SBATCH` line cannot hold, or a number out of range.
 std::string make_sbatch_script(const SbatchRequest& request);
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -48,6 +49,14 @@ void keep_mapped(const std::string& root, std::set<std::string>& files) {
   }
 }
 
+// Where Open MPI may have put its sessions, without a / at the end.
+std::set<std::string> temporary_folders() {
+  std::set<std::string> out{"/tmp"};
+  for (const char* name : {"OMPI_MCA_orte_tmpdir_base", "TMPDIR", "TMP", "TEMP"})
+    if (const char* folder = std::getenv(name); folder && *folder == '/') out.insert(folder);
+  return out;
+}
+
 }  // namespace
 
 int clean_shared_memory(const std::string& host, const std::string& root) {
@@ -59,11 +68,13 @@ int clean_shared_memory(const std::string& host, const std::string& root) {
     for (const auto& p :
          old_entries(root + "/dev/shm", fmt::format("vader_segment.{}.{}.", name, geteuid()), S_IFREG))
       segments.insert(p.filename());
-    const fs::path sessions = fmt::format("{}/tmp/ompi.{}.{}", root, name, geteuid());
-    for (const auto& p : old_entries(sessions, "pid.", S_IFDIR)) {
-      const std::string pid = p.filename().string().substr(4);
-      if (is_number(pid) && !fs::exists(root + "/proc/" + pid, ignored))
-        removed += fs::remove_all(p, ignored) > 0 && !ignored;
+    for (const std::string& folder : temporary_folders()) {
+      const fs::path sessions = fmt::format("{}{}/ompi.{}.{}", root, folder, name, geteuid());
+      for (const auto& p : old_entries(sessions, "pid.", S_IFDIR)) {
+        const std::string pid = p.filename().string().substr(4);
+        if (is_number(pid) && !fs::exists(root + "/proc/" + pid, ignored))
+          removed += fs::remove_all(p, ignored) > 0 && !ignored;
+      }
     }
   }
   if (!segments.empty()) keep_mapped(root, segments);

@@ -66,18 +66,29 @@ std::optional<SlurmJob> detect_slurm(const Environment& environment) {
   };
   SlurmJob job;
   job.id = get("SLURM_JOB_ID");
-  const std::string_view list = get("SLURM_JOB_NODELIST");
-  if (job.id.empty() || list.empty()) return std::nullopt;
-  job.nodes = parse_list(list, fmt::format("SLURM_JOB_NODELIST='{}'", excerpt(list)));
+  if (job.id.empty() || get("SLURM_JOB_NODELIST").empty()) return std::nullopt;
+  const auto nodes_of = [&](const char* name) {
+    return parse_list(get(name), fmt::format("{}='{}'", name, excerpt(get(name))));
+  };
+  const std::vector<Host> all = nodes_of("SLURM_JOB_NODELIST");
+  // In a step SLURM_TASKS_PER_NODE counts the tasks of the step, which may be smaller than the job.
+  const bool in_step = !get("SLURM_STEP_ID").empty() && !get("SLURM_STEP_NODELIST").empty();
+  const char* const list = in_step ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST";
+  const char* const counts = in_step && !get("SLURM_STEP_TASKS_PER_NODE").empty()
+                                 ? "SLURM_STEP_TASKS_PER_NODE"
+                                 : "SLURM_TASKS_PER_NODE";
+  job.nodes = in_step ? nodes_of(list) : all;
   std::vector<int> tasks(job.nodes.size(), 1);
-  if (!get("SLURM_TASKS_PER_NODE").empty())
-    tasks = expand_counts(get("SLURM_TASKS_PER_NODE"), "SLURM_TASKS_PER_NODE");
+  if (!get(counts).empty()) tasks = expand_counts(get(counts), counts);
   if (tasks.size() != job.nodes.size())
-    throw UsageError("SLURM_TASKS_PER_NODE='{}' has {} nodes, but SLURM_JOB_NODELIST='{}' has {}",
-                     get("SLURM_TASKS_PER_NODE"), tasks.size(), excerpt(list), job.nodes.size());
+    throw UsageError("{}='{}' has {} nodes, but {}='{}' has {}", counts, excerpt(get(counts)), tasks.size(),
+                     list, excerpt(get(list)), job.nodes.size());
   for (std::size_t i = 0; i < tasks.size(); i++) job.nodes[i].slots = std::max(1, tasks[i]);
   if (!get("SLURM_JOB_CPUS_PER_NODE").empty()) {
-    job.cpus = expand_counts(get("SLURM_JOB_CPUS_PER_NODE"), "SLURM_JOB_CPUS_PER_NODE");
+    const auto cpus = expand_counts(get("SLURM_JOB_CPUS_PER_NODE"), "SLURM_JOB_CPUS_PER_NODE");
+    for (const Host& node : job.nodes)
+      for (std::size_t i = 0; i < all.size() && cpus.size() == all.size(); i++)
+        if (all[i].name == node.name) job.cpus.push_back(cpus[i]);
     if (job.cpus.size() != job.nodes.size()) job.cpus.clear();
   }
   job.cpus_per_task = static_cast<int>(std::max<i64>(0, digits(get("SLURM_CPUS_PER_TASK"))));
@@ -100,10 +111,25 @@ std::string workdir_of_task(const std::string& workdir, const Environment& envir
   return out + "/task-" + id->second;
 }
 
-std::string resume_of_start(const std::string& resume, const Environment& environment) {
+std::string trained_workdir_of_task(const std::string& workdir, const Environment& environment,
+                                    const std::function<bool(const std::string& workdir)>& holds_run) {
+  const std::string own = workdir_of_task(workdir, environment);
+  return workdir.find("%a") != std::string::npos || holds_run(own) ? own : workdir;
+}
+
+std::string slurm_job_name(const Environment& environment) {
+  const auto id = environment.find("SLURM_JOB_ID");
+  if (id == environment.end() || digits(id->second) < 0) return "";
+  const auto cluster = environment.find("SLURM_CLUSTER_NAME");
+  return (cluster == environment.end() || cluster->second.empty() ? "" : cluster->second + "/") + id->second;
+}
+
+std::string resume_of_start(const std::string& resume, const std::string& job_of_run,
+                            const Environment& environment) {
   const auto restarts = environment.find("SLURM_RESTART_COUNT");
   const bool again = restarts != environment.end() && digits(restarts->second) > 0;
-  return again && resume == "never" ? "auto" : resume;
+  const bool began = !job_of_run.empty() && job_of_run == slurm_job_name(environment);
+  return again && began && resume == "never" ? "auto" : resume;
 }
 
 bool lists_pmix(std::string_view mpi_list) {

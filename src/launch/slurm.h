@@ -1,6 +1,7 @@
 // The SLURM job that this process belongs to, from the environment variables that SLURM documents.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,7 +20,7 @@ std::vector<int> expand_counts(std::string_view text, const char* variable);
 
 struct SlurmJob {
   std::string id;
-  std::vector<Host> nodes;  // slots: tasks of each node
+  std::vector<Host> nodes;  // of the step, if this process is in one, else of the job; slots: tasks
   int cpus_per_task = 0;    // 0: not requested
   std::vector<int> cpus;    // allocated CPUs of each node; empty if SLURM does not list them
   int step_tasks = 0;       // processes of this srun step; 0: not under srun
@@ -34,9 +35,18 @@ std::optional<SlurmJob> detect_slurm(const Environment& environment);
 // The workdir of a training run. Each task of a job array needs its own: "%a" becomes the task's number;
 // without "%a", "/task-N" is appended. Unchanged outside of a job array.
 std::string workdir_of_task(const std::string& workdir, const Environment& environment);
-// checkpoint.resume of this start. `never` applies to the first start of a SLURM job only: a requeued job
-// resumes (`auto`), because otherwise each restart would lose the saved steps.
-std::string resume_of_start(const std::string& resume, const Environment& environment);
+// The workdir of a command that uses a trained model: the same if `holds_run` says so of it, or if "%a" names
+// it; else `workdir`, which all tasks then share.
+std::string trained_workdir_of_task(const std::string& workdir, const Environment& environment,
+                                    const std::function<bool(const std::string& workdir)>& holds_run);
+// The job, for the record of a run: "cluster/17", or "17" if the cluster has no name; "" outside of a job. A
+// requeued job keeps it.
+std::string slurm_job_name(const Environment& environment);
+// checkpoint.resume of this start. `never` applies until a SLURM job has begun its run: after that, a
+// requeued job resumes (`auto`), because otherwise each restart would lose the saved steps. job_of_run: the
+// slurm_job_name() of the run in the workdir, "" if none is known.
+std::string resume_of_start(const std::string& resume, const std::string& job_of_run,
+                            const Environment& environment);
 
 // Whether the output of `srun --mpi=list` names pmix.
 bool lists_pmix(std::string_view mpi_list);

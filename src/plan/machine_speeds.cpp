@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json_fields.h"
+#include "base/user_folders.h"
 
 namespace redco {
 
@@ -147,11 +148,8 @@ void state_network(MachineSpeeds& m, double latency_s, double bytes_per_s) {
 }
 
 std::string speeds_folder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  const std::string base =
-      cache && *cache == '/' ? cache : join_path(home && *home ? home : "/tmp", ".cache");
-  return join_path(join_path(base, "redco"), "machines");
+  const std::string cache = user_cache_folder();
+  return join_path(cache.empty() ? "/tmp/.cache/redco" : cache, "machines");
 }
 
 std::string speeds_path(const SpeedKey& k) {

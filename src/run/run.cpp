@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/signals.h"
+#include "base/terminal.h"
 #include "comm/group.h"
 #include "comm/mpi_library.h"
 #include "kernels/threads.h"
@@ -26,6 +27,7 @@
 #include "launch/find_mpirun.h"
 #include "launch/rank_environment.h"
 #include "launch/rank_errors.h"
+#include "launch/resource_limits.h"
 #include "launch/shared_memory.h"
 #include "launch/topology.h"
 #include "launch/watch/watchdog.h"
@@ -92,7 +94,7 @@ LaunchRequest launch_request(const JobConfig& job) {
   r.hostfile = p.hostfile;
   r.threads_per_rank = p.threads_per_rank;
   r.environment = current_environment();
-  r.for_ranks = parse_environment(p.environment.values);
+  r.for_ranks = parse_environment(p.environment.values, r.environment);
   r.rank = is_rank_process();
   r.root = geteuid() == 0;
   r.fault_timeout = job.fault.timeout;
@@ -108,16 +110,25 @@ struct Report {
   int code;
   std::string text;
 };
-// Whether the system refused memory, also for a new thread.
+// EAGAIN: the system refuses a new thread, by a limit or for lack of memory for its stack.
+bool is_lack_of_threads(const std::exception& e) {
+  const auto* s = dynamic_cast<const std::system_error*>(&e);
+  return s && s->code() == std::errc::resource_unavailable_try_again;
+}
 bool is_lack_of_memory(const std::exception& e) {
   if (dynamic_cast<const std::bad_alloc*>(&e)) return true;
   const auto* s = dynamic_cast<const std::system_error*>(&e);
-  return s && (s->code() == std::errc::not_enough_memory ||
-               s->code() == std::errc::resource_unavailable_try_again);
+  return s && s->code() == std::errc::not_enough_memory;
 }
 
 Report report_of(const std::exception& e) {
-  if (is_lack_of_memory(e))
+  const bool no_thread = is_lack_of_threads(e);
+  if (const std::string limit = no_thread ? thread_limit("") : ""; !limit.empty())
+    return {static_cast<int>(ExitCode::doesnt_fit),
+            fmt::format("[threads] the system refuses another thread: {}. Raise the limit, or lower "
+                        "parallel.threads_per_rank or the number of ranks",
+                        limit)};
+  if (no_thread || is_lack_of_memory(e))
     return {static_cast<int>(ExitCode::doesnt_fit),
             "[memory] the system refuses more memory (check `ulimit -v` and the cgroup's limit); `redco "
             "plan` shows what the job needs"};
@@ -135,7 +146,7 @@ void say(const std::string& text) {
   set_log_level(before);
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   const std::string lines = marked("error: " + text, rank ? std::atoi(rank) : 0);
-  std::fwrite(lines.data(), 1, lines.size(), stderr);
+  write_stderr(lines);
 }
 
 // Ends the process after an exception left a thread, with the exception's exit code if it has one.
@@ -296,8 +307,7 @@ void print_end(const std::string& message) {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   const std::string text =
       std::getenv(kMarkErrors) ? marked(message, rank ? std::atoi(rank) : 0) : "redco: " + message + "\n";
-  if (::write(2, text.data(), text.size()) < 0) {  // stderr is closed
-  }
+  write_stderr(text);
   if (const std::string workdir = history_folder().get(); !workdir.empty())
     ckpt::append_run_event(workdir,
                            {.kind = ckpt::RunEvent::Kind::stopped, .reason = signal_text(end_requested())});

@@ -33,7 +33,10 @@ struct EnvironmentSettings {
   std::map<std::string, std::string> values;  // name -> JSON text
 
   void visit(SettingsVisitor& v) {
-    v.rest(values, "environment variable of every rank on every host: a text or an integer");
+    v.rest(
+        values,
+        "environment variable of every rank on every host: a text or an integer; ~: its value where redco is "
+        "started. Files of a run have the names only, since values may be secret");
   }
 };
 

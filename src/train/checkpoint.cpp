@@ -46,6 +46,7 @@ std::string to_json(const TrainState& s) {
                            {"best_step", s.waiting->best_step},
                            {"evaluations_since", s.waiting->evaluations}};
   if (s.pending_evaluation) j["pending_evaluation"] = true;
+  if (s.base) j["base"] = {{"from", s.base->from}, {"fingerprint", s.base->fingerprint}};
   for (const auto& [name, m] : s.frozen_models)
     j["frozen_models"][name] = {{"from", m.from}, {"fingerprint", m.fingerprint}};
   for (const PluginRecord& p : s.plugins)
@@ -81,6 +82,7 @@ TrainState parse_state(const std::string& text, const std::string& where) {
     s.isa = j.at("isa");
     s.pipeline_state = j.at("pipeline_state").dump();
     s.pending_evaluation = j.value("pending_evaluation", false);
+    if (j.contains("base")) s.base = {j["base"].at("from"), j["base"].at("fingerprint")};
     if (j.contains("frozen_models"))
       for (const auto& [name, m] : j["frozen_models"].items())
         s.frozen_models[name] = {m.at("from"), m.at("fingerprint")};

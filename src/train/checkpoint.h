@@ -21,7 +21,7 @@ struct EarlyStoppingState {
   i64 best_step = 0, evaluations = 0;
 };
 
-// A frozen model of `models:`. Its weights are not saved.
+// A model whose weights are not saved: frozen in `models:`, or the base of adapters.
 struct FrozenModel {
   std::string from;         // its folder, or "preset gpt2"
   std::string fingerprint;  // of config and weights
@@ -56,6 +56,7 @@ struct TrainState {
   i64 threads_per_rank = 0, dp = 0, mp = 0;
   std::string compute_dtype, isa;
   // A resumed run must have models of the same fingerprints; their folders may have moved.
+  std::optional<FrozenModel> base;  // of the adapters that are trained
   std::map<std::string, FrozenModel> frozen_models;
   std::vector<PluginRecord> plugins;  // changed ones are reported
   std::string pipeline_state = "{}";

@@ -78,6 +78,7 @@ std::vector<ckpt::FileRecord> from_texts(const std::vector<std::string>& texts) 
 CheckpointSaver::CheckpointSaver(std::string folder, i64 keep_last,
                                  const std::vector<ckpt::CopyQueue::Size>& copy)
     : folder_(std::move(folder)), keep_last_(keep_last), copies_(!copy.empty()) {
+  if (const std::string workdir = parent_path(folder_); exists(workdir)) inode_ = file_stamp(workdir).inode;
   if (!copies_) return;
   queue_ = std::make_unique<ckpt::CopyQueue>(copy[Context::current().world().rank()]);
   queue_->make_resident();
@@ -118,6 +119,17 @@ void CheckpointSaver::begin(const CheckpointContents& what, const TrainState& st
   flight_ = std::move(flight);
 }
 
+// An unmounted file system leaves an empty folder, and a save would make the workdir anew in it, where nobody
+// looks for it.
+void CheckpointSaver::check_same_folder() const {
+  const std::string workdir = parent_path(folder_);
+  if (!inode_ || (exists(workdir) && file_stamp(workdir).inode == *inode_)) return;
+  throw IoError(
+      "[checkpoint] {} is no longer the folder in which the run began: it was moved or removed, or its file "
+      "system was unmounted. The last checkpoint is there",
+      workdir);
+}
+
 void CheckpointSaver::start(Flight& flight, const CheckpointContents& what, const TrainState& state) {
   Group& world = Context::current().world();
   ckpt::CheckpointFolder checkpoints(folder_, what.run);
@@ -125,10 +137,12 @@ void CheckpointSaver::start(Flight& flight, const CheckpointContents& what, cons
   const std::vector<SavedFiles> files = saved_files(what);
   SmallFiles small;
   world.on_first([&] {
+    check_same_folder();
     if (removal_.valid()) removal_.get();  // frees disk space
     i64 bytes = 4 << 20;
     for (const SavedFiles& f : files) bytes += f.plan.bytes;
     checkpoints.begin(flight.step, bytes);
+    inode_ = file_stamp(parent_path(folder_)).inode;
     for (const SavedFiles& f : files) make_dirs(in(temp, f.folder));
     small = small_files(what, state);
   });

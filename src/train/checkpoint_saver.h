@@ -68,10 +68,12 @@ class CheckpointSaver {
   void or_abandon(const ckpt::RunIdentity& run, i64 step, const F& f);
   void start(Flight& flight, const CheckpointContents& what, const TrainState& state);
   void publish(Flight& flight);
+  void check_same_folder() const;
 
   std::string folder_;
   i64 keep_last_;
   bool copies_;
+  std::optional<u64> inode_;  // of the workdir
   std::unique_ptr<ckpt::CopyQueue> queue_;
   std::optional<Flight> flight_;
   std::future<void> removal_;  // of old checkpoints; set on the first rank

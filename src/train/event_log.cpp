@@ -58,6 +58,12 @@ i64 bytes_to_keep(const std::string& path, i64 keep_until, ckpt::BestMetrics& be
 
 }  // namespace
 
+bool has_metrics_after(const std::string& workdir, i64 step) {
+  const std::string path = join_path(workdir, workdir::kMetrics);
+  ckpt::BestMetrics unused;
+  return exists(path) && bytes_to_keep(path, step, unused) < file_size(path);
+}
+
 MetricsLog::MetricsLog(const std::string& workdir, i64 keep_until)
     : workdir_(workdir), events_(join_path(workdir, workdir::kTensorboard), keep_until + 1) {
   path_ = join_path(workdir, workdir::kMetrics);

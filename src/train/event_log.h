@@ -15,6 +15,9 @@ namespace redco {
 
 using Values = std::vector<std::pair<std::string, double>>;
 
+// Whether metrics.jsonl has lines of later steps, which a MetricsLog of `step` would remove.
+bool has_metrics_after(const std::string& workdir, i64 step);
+
 // One JSON object per line; each line is written with one call. A run that resumes after `keep_until` removes
 // the lines of later steps and an incomplete last line, so the file has each step once.
 class MetricsLog {

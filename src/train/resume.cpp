@@ -7,7 +7,9 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "ckpt/publish.h"
+#include "ckpt/weights_hash.h"
 #include "train/eval_outputs.h"
+#include "train/event_log.h"
 #include "workdir/workdir_names.h"
 
 namespace redco {
@@ -50,7 +52,7 @@ RunStart new_run(const std::string& workdir) {
   s.begins = true;
   if (!holds_a_run(workdir)) return s;
   s.old_id = old_id(workdir);
-  s.old_names = workdir::names_of_run();
+  s.old = {workdir::names_of_run(), {}};
   return s;
 }
 
@@ -114,16 +116,18 @@ RunStart resumed_from(const std::string& path, const std::string& workdir) {
   s.inside = is_folder(folder) && fs::equivalent(fs::canonical(path, none).parent_path(), folder, none);
   if (!s.inside) return s;
   // The new run continues the one in the workdir; the files of its later steps are moved aside.
-  s.old_names.clear();
+  s.old = {};
   const CheckpointFolder checkpoints(folder);
   const auto pointers = checkpoints.pointers();
   for (const auto& e : checkpoints.survey()) {
     if (e.manifest && s.record.run.holds(e.manifest->run.id, e.step)) continue;
-    s.old_names.push_back(workdir::checkpoint(e.name));
+    s.old.moved.push_back(workdir::checkpoint(e.name));
     for (const auto& [pointer, step] : pointers)
-      if (step == e.step) s.old_names.push_back(workdir::checkpoint(pointer));
+      if (step == e.step) s.old.moved.push_back(workdir::checkpoint(pointer));
   }
-  for (const std::string& name : outputs_after(workdir, from.step)) s.old_names.push_back(name);
+  for (const std::string& name : outputs_after(workdir, from.step)) s.old.moved.push_back(name);
+  // The new run cuts its metrics back to the checkpoint's step.
+  if (has_metrics_after(workdir, from.step)) s.old.copied = {workdir::kMetrics, workdir::kBest};
   return s;
 }
 
@@ -141,12 +145,13 @@ void check_versions(const std::string& checkpoint) {
 
 }  // namespace
 
-RunStart find_start(const std::string& resume, const std::string& workdir) {
+RunStart find_start(const std::string& resume, const std::string& workdir, const std::string& slurm_job) {
   RunStart s;
   Context::current().world().on_first([&] {
     s = resume == "never"  ? new_run(workdir)
         : resume == "auto" ? resumed(workdir)
                            : resumed_from(resume, workdir);
+    if (s.begins) s.record.slurm_job = slurm_job;
     if (!s.checkpoint.empty()) check_versions(s.checkpoint);
   });
   s.checkpoint = Context::current().world().agree(s.checkpoint);
@@ -155,7 +160,7 @@ RunStart find_start(const std::string& resume, const std::string& workdir) {
 
 void open_run(const std::string& workdir, const RunStart& start) {
   if (!start.begins) return;
-  const std::string to = begin_run(workdir, start.record, start.old_id, start.old_names);
+  const std::string to = begin_run(workdir, start.record, start.old_id, start.old);
   if (!to.empty())
     info("[train] {} moved to {}",
          start.inside ? fmt::format("the files of the old run after {} are", start.checkpoint)
@@ -165,25 +170,39 @@ void open_run(const std::string& workdir, const RunStart& start) {
 
 namespace {
 
+// `what`: "models.teacher". Its weights are in no checkpoint.
+void check_same_model(const std::string& checkpoint, const std::string& what, const FrozenModel& was,
+                      const std::optional<FrozenModel>& now) {
+  if (!now)
+    throw UsageError(
+        "[checkpoint] {} was made with {} ({}), but this job has none. Restore it, or start a new run in "
+        "another workdir or with checkpoint.resume=never",
+        checkpoint, what, was.from);
+  // Older versions made fingerprints of the first and last bytes of each file.
+  const auto comparable = [](const FrozenModel& m) {
+    return m.fingerprint.find(ckpt::kWeightsHash) != std::string::npos ||
+           m.fingerprint.find("/train.seed=") != std::string::npos;
+  };
+  const bool compared = comparable(was) && comparable(*now);
+  if (compared && now->fingerprint != was.fingerprint)
+    throw UsageError(
+        "[checkpoint] {} was made with other weights of {}: they were those of {}, and the job has those of "
+        "{}. Restore them, or start a new run in another workdir or with checkpoint.resume=never",
+        checkpoint, what, was.from, now->from);
+  Context::current().world().on_first([&] {
+    if (!compared)
+      info("[resume] {} is of an older version: whether {} has the same weights is not checked", checkpoint,
+           what);
+    if (now->from != was.from) info("[resume] {} has moved from {} to {}", what, was.from, now->from);
+  });
+}
+
 void check_same_models(const std::string& checkpoint, const TrainState& saved, const TrainState& job) {
-  for (const auto& entry : saved.frozen_models) {
-    const std::string& name = entry.first;
-    const FrozenModel& was = entry.second;
+  if (saved.base) check_same_model(checkpoint, "model.path", *saved.base, job.base);
+  for (const auto& [name, was] : saved.frozen_models) {
     const auto now = job.frozen_models.find(name);
-    if (now == job.frozen_models.end())
-      throw UsageError(
-          "[checkpoint] {} was made with the frozen model models.{} ({}), but this job has none. Restore it, "
-          "or start a new run in another workdir or with checkpoint.resume=never",
-          checkpoint, name, was.from);
-    if (now->second.fingerprint != was.fingerprint)
-      throw UsageError(
-          "[checkpoint] {} was made with other weights of models.{}: they were those of {}, and the job has "
-          "those of {}. Restore them, or start a new run in another workdir or with checkpoint.resume=never",
-          checkpoint, name, was.from, now->second.from);
-    Context::current().world().on_first([&] {
-      if (now->second.from != was.from)
-        info("[resume] models.{} has moved from {} to {}", name, was.from, now->second.from);
-    });
+    check_same_model(checkpoint, "models." + name, was,
+                     now == job.frozen_models.end() ? std::nullopt : std::optional(now->second));
   }
 }
 

@@ -13,10 +13,10 @@ struct RunStart {
   std::string checkpoint;  // the checkpoint to resume from; "": none, step 0
   bool inside = false;     // the checkpoint is in the workdir
   RunRecord record;        // the run from now on
-  // Actions of open_run(): if `begins`, move `old_names` out of the workdir and write run.json.
+  // Actions of open_run(): if `begins`, move the `old` files out of the workdir and write run.json.
   bool begins = false;
   std::string old_id;
-  std::vector<std::string> old_names;  // relative to the workdir
+  OldFiles old;
 };
 
 // Evaluates checkpoint.resume. Collective; changes nothing. Only the first rank gets more than `checkpoint`.
@@ -27,7 +27,8 @@ struct RunStart {
 //          moved aside, except the files that the new run continues
 // IoError or ContentsError if a checkpoint is bad in another way; the message names the newest older complete
 // checkpoint.
-RunStart find_start(const std::string& resume, const std::string& workdir);
+// slurm_job: for the record of a run that begins.
+RunStart find_start(const std::string& resume, const std::string& workdir, const std::string& slurm_job = "");
 
 // Begins the run in the workdir: moves the old run aside, logs it, and writes run.json. First rank only.
 void open_run(const std::string& workdir, const RunStart& start);

@@ -12,6 +12,20 @@ namespace {
 
 constexpr i64 kFewSteps = 10;
 
+// "checkpoints: every 100 steps, every 20 minutes, at the end"
+std::string checkpoint_line(const CheckpointSettings& c) {
+  std::string text = "checkpoints:";
+  if (c.every_n_steps) text += fmt::format(" every {},", counted(*c.every_n_steps, "step"));
+  if (c.every_n_epochs) text += fmt::format(" every {},", counted(*c.every_n_epochs, "epoch"));
+  if (c.every_minutes)
+    text += fmt::format(" every {:g} minutes{},", *c.every_minutes,
+                        c.every_n_steps || c.every_n_epochs ? " without one" : "");
+  const bool only_end = !c.every_n_steps && !c.every_n_epochs && !c.every_minutes;
+  return text + (only_end ? " only at the end: a run that is killed loses all steps. Set "
+                            "checkpoint.every_minutes"
+                          : " at the end");
+}
+
 }  // namespace
 
 std::vector<std::string> start_lines(const TrainingStart& s) {
@@ -24,7 +38,7 @@ std::vector<std::string> start_lines(const TrainingStart& s) {
                   from_zero ? "; step 1 has learning rate 0, because warm-up starts at 0" : ""),
       fmt::format("batch of {}: dp {} x {} per micro-batch x {}", counted(s.global_batch_size, "example"),
                   s.dp, s.per_device_batch_size, counted(ceil_div(s.global_batch_size, rows), "micro-batch")),
-      fmt::format("output folder: {}", s.workdir)};
+      checkpoint_line(s.checkpoint), fmt::format("output folder: {}", s.workdir)};
 }
 
 std::vector<std::string> start_warnings(const TrainingStart& s) {

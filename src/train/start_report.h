@@ -7,6 +7,7 @@
 #include "base/types.h"
 #include "nn/param_tree.h"
 #include "optim/schedule.h"
+#include "train/train_settings.h"
 
 namespace redco {
 
@@ -15,10 +16,12 @@ struct TrainingStart {
   i64 step = 0;  // steps that the resumed checkpoint has; 0 for a new run
   i64 global_batch_size = 0, per_device_batch_size = 0, dp = 1;
   Schedule schedule;  // its total_steps is the end of this run
+  CheckpointSettings checkpoint{};
   std::string workdir;
 };
 
-// "4000 examples, 125 steps per epoch; 250 steps in total, 25 of them warm-up", the batch, the output folder.
+// "4000 examples, 125 steps per epoch; 250 steps in total, 25 of them warm-up", the batch, when checkpoints
+// are saved, the output folder.
 std::vector<std::string> start_lines(const TrainingStart& start);
 
 // Settings that are valid but probably mistakes: a batch larger than the data, fewer than 10 steps, a run

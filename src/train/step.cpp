@@ -63,7 +63,7 @@ TrainStep::TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& o
     : pipeline_(pipeline), params_(params), options_(options), groups_(pipeline, params, options) {}
 
 StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<i64>& row_offsets, i64 step,
-                           i64 epoch, double learning_rate, bool signal) {
+                           i64 epoch, double learning_rate, bool signal, bool save_due) {
   Context& c = Context::current();
   Pass pass{.batches = batches,
             .row_offsets = row_offsets,
@@ -98,7 +98,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   const std::vector<double> norms = groups_.norms(grads);
   out.grad_norm = std::sqrt(std::inner_product(norms.begin(), norms.end(), norms.begin(), 0.0));
   pass.difference += constants_differ();
-  vote(pass, signal, out);
+  vote(pass, signal, save_due, out);
   if (!out.finite && !c.is_meta()) return out;
   if (options_.on_gradients) options_.on_gradients(grads);
   groups_.update(grads, norms, step, learning_rate);
@@ -192,11 +192,14 @@ void TrainStep::check_first(const Pass& pass, const std::vector<Tensor>& grads, 
 // One all-reduce for all that the ranks must know together, after backward pass and norm, and before the
 // update: the sums of the terms, signals, and what is wrong on a rank. Throws what is wrong. REQUIRES:
 // out.grad_norm.
-void TrainStep::vote(const Pass& pass, bool signal, StepOutcome& out) const {
+void TrainStep::vote(const Pass& pass, bool signal, bool save_due, StepOutcome& out) const {
   Context& c = Context::current();
   const std::string when = fmt::format("step {}", pass.ctx.step + 1);
   const std::optional<BadId> bad_id = c.queue().take_bad_id();
-  std::vector<double> ballot = {signal ? 1.0 : 0.0, std::isfinite(out.grad_norm) ? 0.0 : 1.0, pass.difference,
+  std::vector<double> ballot = {signal     ? 1.0
+                                : save_due ? 0.5
+                                           : 0.0,
+                                std::isfinite(out.grad_norm) ? 0.0 : 1.0, pass.difference,
                                 bad_id ? 1.0 : 0.0};
   for (const auto& [name, s] : pass.sums) ballot.push_back(s);
   for (const auto& [name, s] : pass.sums)
@@ -207,7 +210,8 @@ void TrainStep::vote(const Pass& pass, bool signal, StepOutcome& out) const {
     c.world().all_reduce<double>(ballot.data(), static_cast<i64>(ballot.size()));
   }
   if (ballot[3] != 0) report_bad_id(pipeline_, when, bad_id);
-  out.signal = ballot[0] > 0;
+  out.signal = ballot[0] > 0.5;
+  out.save_due = ballot[0] > 0;
   out.finite = ballot[1] == 0;
   if (ballot[2] != 0 && out.finite) report_difference(pipeline_, pass.last_terms, when);
   size_t at = 4;

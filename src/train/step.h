@@ -22,6 +22,7 @@ struct StepOutcome {
   std::map<std::string, double> weights;  // global weights of all terms
   bool finite = true;                     // false: nothing was updated
   bool signal = false;                    // a rank received a signal
+  bool save_due = false;                  // the first rank asked for a save
   std::vector<size_t> unreached;          // first update: trained parameters that no term depends on
   std::string repeated_key;               // first update: where two draws have one key; "": nowhere
 };
@@ -34,10 +35,10 @@ class TrainStep {
   TrainStep(Pipeline& pipeline, ParamTree& params, const StepOptions& options);
 
   // `batches`: collated micro-batches, with their row offsets. `signal`: this rank received a request to
-  // stop, which all ranks learn together. UsageError: no term of the first step depends on a parameter.
-  // Collective.
+  // stop, `save_due`: the first rank asks for a save; all ranks learn both together. UsageError: no term of
+  // the first step depends on a parameter. Collective.
   StepOutcome run(const std::vector<Batch>& batches, const std::vector<i64>& row_offsets, i64 step, i64 epoch,
-                  double learning_rate, bool signal = false);
+                  double learning_rate, bool signal = false, bool save_due = false);
 
   // The optimizer's name; with those of groups that have their own: "adamw, critic: sgd".
   std::string optimizer_name() const { return groups_.optimizer_name(); }
@@ -66,7 +67,7 @@ class TrainStep {
   void backward(Pass& pass, bool last, const ParamTree& params, const LossTerms& terms);
   void repeat_embeddings(Pass& pass);
   void check_first(const Pass& pass, const std::vector<Tensor>& grads, StepOutcome& out) const;
-  void vote(const Pass& pass, bool signal, StepOutcome& out) const;
+  void vote(const Pass& pass, bool signal, bool save_due, StepOutcome& out) const;
   bool is_first() const { return groups_.updates() == 0; }
   Pipeline& pipeline_;
   ParamTree& params_;

@@ -364,6 +364,7 @@ struct SaveBestSettings {
 
 struct CheckpointSettings {
   std::optional<i64> every_n_steps, every_n_epochs;
+  std::optional<double> every_minutes = 20;
   i64 keep_last = 2;
   SaveBestSettings save_best_by;
   bool save_optimizer = true;
@@ -377,6 +378,10 @@ struct CheckpointSettings {
         .at_least(1);
     v.field("every_n_epochs", every_n_epochs, "save interval in epochs; the end of training is always saved")
         .at_least(1);
+    v.field(
+         "every_minutes", every_minutes,
+         "save interval in minutes since the last save, so that a run that is killed loses no more; ~: none")
+        .above(0);
     v.field("keep_last", keep_last, "number of newest checkpoints to keep, in addition to the best ones")
         .at_least(1);
     v.section("save_best_by", save_best_by,

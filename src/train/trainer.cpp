@@ -82,6 +82,7 @@ class Training {
     };
     std::optional<StepOrder> order;
     bool signal = false;
+    saved_at_ = seconds();
     while (state_.step < total_ && !signal && !result_.stopped_early) {
       const StepPlan::Place place = plan_->place(state_.step);
       if (place.epoch != epoch_) {
@@ -115,8 +116,8 @@ class Training {
         }
       }
       if (!signal && !last && watch_.exhausted(state_)) stop_early();
-      const bool saves = due(job_.checkpoint.every_n_steps, job_.checkpoint.every_n_epochs) || last ||
-                         signal || !best.empty() || result_.stopped_early;
+      const bool saves = due(job_.checkpoint.every_n_steps, job_.checkpoint.every_n_epochs) || save_due_ ||
+                         last || signal || !best.empty() || result_.stopped_early;
       // A save in the background needs further steps.
       const bool waits = !saver_.copies() || last || signal || result_.stopped_early;
       if (saves) aside([&] { save(best, waits); });
@@ -155,10 +156,11 @@ class Training {
         .mp = c_.mesh().mp(),
         .compute_dtype = name_of(job_.train.compute_dtype),
         .isa = job_.isa,
+        .base = job_.base,
         .frozen_models = job_.frozen_models,
         .plugins = job_.plugins};
     // The pipeline gets its restored state and parameters before it is asked for examples.
-    const RunStart start = find_start(job_.checkpoint.resume, job_.workdir);
+    const RunStart start = find_start(job_.checkpoint.resume, job_.workdir, job_.slurm_job);
     const std::string& checkpoint = start.checkpoint;
     run_ = start.record.run;
     std::optional<TrainState> saved;
@@ -221,6 +223,7 @@ class Training {
                           .per_device_batch_size = job_.per_device_batch_size,
                           .dp = c_.mesh().dp(),
                           .schedule = schedule_,
+                          .checkpoint = job_.checkpoint,
                           .workdir = job_.workdir};
     for (const std::string& line : start_lines(s)) info("[train] {}", line);
     for (const std::string& warning : start_warnings(s)) warn("[train] {}", warning);
@@ -279,6 +282,10 @@ class Training {
   bool due(const std::optional<i64>& steps, const std::optional<i64>& epochs) const {
     const bool ends_epoch = state_.step % plan_->steps_per_epoch() == 0;
     return (steps && state_.step % *steps == 0) || (epochs && ends_epoch && (epoch_ + 1) % *epochs == 0);
+  }
+  bool is_time_to_save() const {
+    const auto& minutes = job_.checkpoint.every_minutes;
+    return minutes && seconds() - saved_at_ >= 60 * *minutes;
   }
   bool periodic_evaluation() const { return due(job_.eval.every_n_steps, job_.eval.every_n_epochs); }
   bool evaluation_due() const {
@@ -354,7 +361,9 @@ class Training {
     const double lr = schedule_.at(state_.step);
     const i64 flops = c_.flops();
     const double waited = c_.seconds_waiting();
-    const StepOutcome o = step_.run(batches, offsets, state_.step, place.epoch, lr, end_requested() != 0);
+    const StepOutcome o = step_.run(batches, offsets, state_.step, place.epoch, lr, end_requested() != 0,
+                                    first() && is_time_to_save());
+    save_due_ = o.save_due;
     if (first())
       for (const std::string& line :
            {unreached_line(*job_.params, o.unreached), repeated_key_line(o.repeated_key)})
@@ -450,6 +459,7 @@ class Training {
     if (!is_json(state_.pipeline_state))
       throw UsageError("[pipeline] state() returned no JSON: {}", excerpt(state_.pipeline_state));
     saver_.begin(contents(), state_, best);
+    saved_at_ = seconds();
     if (waits) finish_save();
   }
 
@@ -473,6 +483,8 @@ class Training {
   i64 total_ = 0, epoch_ = 0;
   bool opened_ = false;
   i64 checked_step_ = -1;  // of the last check of the replicas
+  double saved_at_ = 0;    // seconds() of the last save, or of the first step
+  bool save_due_ = false;  // every_minutes have passed; the same on all ranks
   Schedule schedule_;
   TrainState state_;
   TrainResult result_;

@@ -25,10 +25,12 @@ struct TrainJob {
   i64 global_batch_size = 1, per_device_batch_size = 1;
   bool group_by_length = false;  // see StepOrder
   std::string pipeline_name, workdir;
-  std::string generation_config;  // saved with each checkpoint
-  std::string chat_template;      // likewise, if the data use another template than the tokenizer's
-  std::string adapter_config;     // if adapters are trained, see CheckpointContents
-  std::string job_yaml;           // the resolved job, saved with each checkpoint; "": none
+  std::string slurm_job;            // RunRecord::slurm_job
+  std::string generation_config;    // saved with each checkpoint
+  std::string chat_template;        // likewise, if the data use another template than the tokenizer's
+  std::string adapter_config;       // if adapters are trained, see CheckpointContents
+  std::string job_yaml;             // the resolved job, saved with each checkpoint; "": none
+  std::optional<FrozenModel> base;  // see TrainState
   std::map<std::string, FrozenModel> frozen_models;  // of `models:`, see TrainState
   std::vector<PluginRecord> plugins;                 // see TrainState
   // Called on the first rank with the checkpoint that the run resumes from; throws if the job changed too

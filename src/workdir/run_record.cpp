@@ -27,6 +27,7 @@ RunJson to_json(const RunRecord& r) {
   j["format_version"] = kFormatVersion;
   j["started"] = r.started;
   if (!r.resumed_from.empty()) j["resumed_from"] = r.resumed_from;
+  if (!r.slurm_job.empty()) j["slurm_job"] = r.slurm_job;
   return j;
 }
 
@@ -40,8 +41,8 @@ std::string text_of(const RunJson& j, const char* key, const std::string& where)
 RunRecord parse_record(const RunJson& j, const std::string& where) {
   if (!j.is_object() || !j.contains("format_version") || j["format_version"] != kFormatVersion)
     throw ContentsError("{}: expected an object of format_version {}", where, kFormatVersion);
-  return {ckpt::parse_run_identity(j, where), text_of(j, "started", where),
-          text_of(j, "resumed_from", where)};
+  return {ckpt::parse_run_identity(j, where), text_of(j, "started", where), text_of(j, "resumed_from", where),
+          text_of(j, "slurm_job", where)};
 }
 
 // `base`, or `base`-2, `base`-3, ...: the first that does not exist. Paths begin in `folder`.
@@ -49,6 +50,20 @@ std::string free_name(const std::string& folder, const std::string& base) {
   std::string name = base;
   for (int k = 2; file_info(join_path(folder, name), false); ++k) name = fmt::format("{}-{}", base, k);
   return name;
+}
+
+// Replaces `to` by a copy of the file `from`.
+void copy_file_durable(const std::string& from, const std::string& to) {
+  const ReadFile source = ReadFile::open(from);
+  DurableFile copy = DurableFile::create(to, source.size());
+  std::string block(static_cast<std::size_t>(std::min<i64>(source.size(), 1 << 20)), '\0');
+  for (i64 at = 0; at < source.size();) {
+    const i64 n = std::min(static_cast<i64>(block.size()), source.size() - at);
+    source.pread_exact(at, block.data(), n);
+    copy.pwrite(at, block.data(), n);
+    at += n;
+  }
+  copy.commit();
 }
 
 // Every action may be repeated.
@@ -63,6 +78,14 @@ void move(const std::string& workdir, const RunJson& todo, const std::string& wh
     const std::string there = join_path(to, free_name(to, name.get<std::string>()));
     make_dirs(parent_path(there));
     rename_durable(from, there);
+  }
+  for (const RunJson& name : todo.value("copies", RunJson::array())) {
+    if (!name.is_string()) throw ContentsError("{}: copies: expected strings", where);
+    const std::string from = join_path(workdir, name.get<std::string>());
+    if (!file_info(from)) continue;
+    const std::string there = join_path(to, name.get<std::string>());
+    make_dirs(parent_path(there));
+    copy_file_durable(from, there);
   }
   write_file_durable(record_path(workdir), to_json(record).dump(2) + "\n");
   remove_file(move_path(workdir));
@@ -82,17 +105,20 @@ std::optional<RunRecord> read_run_record(const std::string& workdir) {
 }
 
 std::string begin_run(const std::string& workdir, const RunRecord& record, const std::string& old_id,
-                      const std::vector<std::string>& old_names) {
+                      const OldFiles& old) {
   make_dirs(workdir);
   std::string to;
-  std::vector<std::string> names;
-  for (const std::string& name : old_names)
-    if (file_info(join_path(workdir, name), false)) names.push_back(name);
-  if (!names.empty()) {
-    to = free_name(workdir, join_path(workdir::kPrevious, old_id.empty() ? "unnamed" : old_id));
-  }
-  const RunJson todo = {{"to", to}, {"names", names}, {"run", to_json(record)}};
-  if (!names.empty()) write_file_durable(move_path(workdir), todo.dump(2) + "\n");
+  const auto existing = [&](const std::vector<std::string>& all) {
+    std::vector<std::string> out;
+    for (const std::string& name : all)
+      if (file_info(join_path(workdir, name), false)) out.push_back(name);
+    return out;
+  };
+  const std::vector<std::string> names = existing(old.moved), copies = existing(old.copied);
+  const bool keeps = !names.empty() || !copies.empty();
+  if (keeps) to = free_name(workdir, join_path(workdir::kPrevious, old_id.empty() ? "unnamed" : old_id));
+  const RunJson todo = {{"to", to}, {"names", names}, {"copies", copies}, {"run", to_json(record)}};
+  if (keeps) write_file_durable(move_path(workdir), todo.dump(2) + "\n");
   move(workdir, todo, move_path(workdir));
   return to;
 }

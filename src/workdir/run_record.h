@@ -13,17 +13,23 @@ struct RunRecord {
   ckpt::RunIdentity run;
   std::string started;       // "2026-11-22T11:30:00Z"
   std::string resumed_from;  // path of the checkpoint if the run began with checkpoint.resume=PATH; else ""
+  std::string slurm_job;     // the SLURM job that began the run (launch/slurm.h); "": none
 };
 
 // nullopt: no run.json. ContentsError: the file is not valid.
 std::optional<RunRecord> read_run_record(const std::string& workdir);
 
-// Begins a run in `workdir`: moves `old_names` (relative to the workdir) to workdir/previous/OLD_ID/ under
-// the same names, then writes `record` to run.json. Both are durable. Missing names are ignored. If the
-// process is killed, finish_move() completes the move. First rank only. Returns the folder under previous/,
-// relative to the workdir; "" if nothing was moved.
+// Files of an old run, relative to the workdir. Those that the new run goes on with, and cuts, are copied.
+struct OldFiles {
+  std::vector<std::string> moved, copied;
+};
+
+// Begins a run in `workdir`: puts the old files into workdir/previous/OLD_ID/ under the same names, then
+// writes `record` to run.json. Both are durable. Missing names are ignored. If the process is killed,
+// finish_move() completes the move. First rank only. Returns the folder under previous/, relative to the
+// workdir; "" if there were no old files.
 std::string begin_run(const std::string& workdir, const RunRecord& record, const std::string& old_id,
-                      const std::vector<std::string>& old_names);
+                      const OldFiles& old);
 // Completes a begin_run() that was killed, if there was one. First rank only, before any other use of the
 // workdir.
 void finish_move(const std::string& workdir);

@@ -129,6 +129,50 @@ TEST_F(Leases, ADeadLeaseOfAnotherHostIsTakenOverAfterADelay) {
   EXPECT_LT(seconds() - begin, lease_times().takeover);
 }
 
+// A file server keeps the lock of a host that has died until that host starts again.
+TEST_F(Leases, TheLockOfADeadHostIsTakenOverWhenItsLeaseIsStale) {
+  spill(dir_ / "lock", "process 7 on node9\nanother kernel\n");
+  const int server = ::open((dir_ / "lock").c_str(), O_RDWR | O_CLOEXEC);
+  struct flock l {};
+  l.l_type = F_WRLCK;
+  ASSERT_EQ(::fcntl(server, F_OFD_SETLK, &l), 0);
+  EXPECT_THAT(refusal(),
+              HasSubstr("in use by process 7 on node9"));  // no lease: nothing says that it is dead
+  of_another_host(dir_ / "lock.lease", 10);
+  EXPECT_EQ(lock_holder(dir_ / "lock"), "");
+  {
+    const auto lock = take();
+    EXPECT_THAT(refusal(), HasSubstr("in use by process " + std::to_string(::getpid())));
+  }
+  // The lock's file is a new one that the dead host has not locked.
+  EXPECT_EQ(refusal(), "no error");
+  // While its lease is younger, the lock counts.
+  ASSERT_EQ(::rename((dir_ / "lock").c_str(), (dir_ / "other").c_str()), 0);
+  spill(dir_ / "lock", "process 7 on node9\nanother kernel\n");
+  const int again = ::open((dir_ / "lock").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::fcntl(again, F_OFD_SETLK, &l), 0);
+  of_another_host(dir_ / "lock.lease");
+  const double begin = seconds();
+  EXPECT_EQ(refusal(), "no error");
+  EXPECT_GE(seconds() - begin, 0.9 * lease_times().stale);
+  ::close(server);
+  ::close(again);
+}
+
+// A colleague with another user id continues the run, whatever the umask of the first one was.
+TEST_F(Leases, WhoMayWriteInTheFolderMayWriteTheLock) {
+  const mode_t before = ::umask(022);
+  ASSERT_EQ(::chmod(dir_.path().c_str(), 0770), 0);
+  const auto lock = take();
+  const auto lease = Lease::hold(dir_ / "lease");
+  for (const char* name : {"lock", "lock.lease", "lease"}) {
+    struct stat st {};
+    ASSERT_EQ(::stat((dir_ / name).c_str(), &st), 0);
+    EXPECT_EQ(st.st_mode & 0777, 0664u) << name;
+  }
+  ::umask(before);
+}
+
 TEST_F(Leases, ALockThatRemovesItsFileLeavesNothing) {
   for (int i = 0; i < 3; ++i) FileLock(dir_ / "lock", "[x] thing", "wait", FileLock::removes);
   EXPECT_TRUE(std::filesystem::is_empty(dir_.path()));

@@ -94,6 +94,17 @@ TEST(Signals, ARequestThatArrivesWhileSignalsAreHeldIsNotLost) {
   EXPECT_EQ(e.code, 8);
 }
 
+// The watchdog of a rank may make a request in the rank's first milliseconds.
+TEST(Signals, ARequestBeforeCatchSignalsIsNotLost) {
+  const Ended e = in_child([] {
+    request_end(SIGTERM);
+    catch_signals();
+    sleep_ms(10000);
+  });
+  EXPECT_EQ(e.code, 8);
+  EXPECT_EQ(e.err, "redco: stopped by SIGTERM; nothing had to be saved\n");
+}
+
 TEST(Signals, RepeatedSigusr1AndRequestEndDoNotEndTheProcess) {
   const Ended e = in_child([] {
     catch_signals();

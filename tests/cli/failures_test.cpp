@@ -233,12 +233,24 @@ TEST_F(Failures, AUsersPipelineIsFoundFromAnotherFolder) {
   good({"train", "job.yaml", "pipeline=./mine.so", "train.max_steps=2"});
   std::filesystem::create_directory(path("elsewhere"));
   const auto evaluated = [&](const std::string& more) {
-    return std::system(("cd " + path("elsewhere") + " && " + REDCO_BINARY + " evaluate workdir=../run " +
-                        "data.eval=../text.txt " + more + " > out 2> err")
+    return std::system(("cd " + path("elsewhere") + " && XDG_CONFIG_HOME=" + path("config") + " " +
+                        REDCO_BINARY + " evaluate workdir=../run data.eval=../text.txt " + more +
+                        " > out 2> err")
                            .c_str());
   };
+  // Its code runs only if the user names the file, or has trusted its bytes.
+  EXPECT_NE(evaluated(""), 0);
+  EXPECT_THAT(read("elsewhere/err"),
+              HasSubstr("a shared object, and would run its code. If it is yours, name it "
+                        "(pipeline=" +
+                        path("mine.so") + ") or trust it once (`redco trust"));
+  EXPECT_EQ(evaluated("pipeline=../mine.so"), 0) << read("elsewhere/err");
+  good({"trust", "mine.so"}, {{"XDG_CONFIG_HOME", path("config")}});
   EXPECT_EQ(evaluated(""), 0) << read("elsewhere/err");
   EXPECT_THAT(read("elsewhere/out"), HasSubstr("\"loss\""));
+  write("mine.so", read("mine.so") + "x");
+  EXPECT_NE(evaluated(""), 0);
+  EXPECT_THAT(read("elsewhere/err"), HasSubstr("redco trust"));
   // The shared object has moved.
   std::filesystem::create_directory(path("new"));
   std::filesystem::rename(path("mine.so"), path("new/mine.so"));

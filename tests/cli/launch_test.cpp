@@ -65,13 +65,74 @@ TEST_F(Launch, EachTaskOfAJobArrayHasItsOwnWorkdir) {
   Words two = words, four = words;
   two.push_back("train.max_steps=2");
   four.push_back("train.max_steps=4");
-  const Ran first = good(two, {{"SLURM_ARRAY_TASK_ID", "3"}});
+  const Ran first = good(two, {{"SLURM_ARRAY_TASK_ID", "3"}, {"SLURM_JOB_ID", "71"}});
   EXPECT_EQ(lines_with(first.err, "its workdir is run/task-3"), 1);
   EXPECT_TRUE(has("run/task-3/checkpoints/last"));
-  const Ran again = good(four, {{"SLURM_ARRAY_TASK_ID", "3"}, {"SLURM_RESTART_COUNT", "1"}});
+  const Ran again =
+      good(four, {{"SLURM_ARRAY_TASK_ID", "3"}, {"SLURM_RESTART_COUNT", "1"}, {"SLURM_JOB_ID", "71"}});
   EXPECT_EQ(lines_with(again.err, "checkpoint.resume=never applies to the first start"), 1);
   EXPECT_TRUE(has("run/task-3/checkpoints/step-00000002"));  // never would have removed it
   EXPECT_TRUE(has("run/task-3/checkpoints/step-00000004"));
+  // Other commands use the task's model too.
+  const Ran predicted = good({"predict", "job.yaml", "--prompt", "the"}, {{"SLURM_ARRAY_TASK_ID", "3"}});
+  EXPECT_EQ(lines_with(predicted.err, "its workdir is run/task-3"), 1);
+}
+
+// A job that was killed before it began its run starts again: the run in the workdir is that of another job.
+TEST_F(Launch, ARestartedJobDoesNotResumeTheRunOfAnotherJob) {
+  good({"train", "job.yaml", "train.max_steps=2"}, {{"SLURM_JOB_ID", "70"}});
+  const Ran r = good({"train", "job.yaml", "train.max_steps=1", "checkpoint.resume=never"},
+                     {{"SLURM_JOB_ID", "71"}, {"SLURM_RESTART_COUNT", "1"}});
+  EXPECT_THAT(r.err, HasSubstr("done: 1 step"));
+  EXPECT_FALSE(has("run/checkpoints/step-00000002"));
+  // The same job again: now its run is there.
+  const Ran again = good({"train", "job.yaml", "train.max_steps=3", "checkpoint.resume=never"},
+                         {{"SLURM_JOB_ID", "71"}, {"SLURM_RESTART_COUNT", "2"}});
+  EXPECT_THAT(again.err, HasSubstr("resuming from run/checkpoints/step-00000001"));
+}
+
+TEST_F(Launch, CheckpointsAreSavedAfterSomeMinutes) {
+  for (const std::string shards : {"1", "2"}) {
+    good({"train", "job.yaml", "workdir=run" + shards, "train.max_steps=3", "checkpoint.every_minutes=1.0e-9",
+          "checkpoint.keep_last=9", "parallel.n_model_shards=" + shards});
+    for (const char* step : {"1", "2", "3"})
+      EXPECT_TRUE(has("run" + shards + "/checkpoints/step-0000000" + step));
+  }
+}
+
+// `redco train 2>&1 | head -n 1` and `| tee` that a Ctrl-C ends first: the run goes on, and the log says why
+// the terminal shows nothing more.
+TEST_F(Launch, AReaderOfMessagesThatGoesAwayEndsNothing) {
+  for (const char* shards : {"1", "2"}) {
+    const std::string dir = std::string("run") + shards;
+    const Ran r = run_shell(std::string("{ '") + REDCO_BINARY + "' train job.yaml workdir=" + dir +
+                            " parallel.n_model_shards=" + shards + " 2>&1; echo $? > code; } | head -n 1");
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_EQ(read("code"), "0\n");
+    EXPECT_TRUE(has(dir + "/checkpoints/step-00000020")) << read(dir + "/log.txt");
+    EXPECT_EQ(lines_with(read(dir + "/log.txt"), "nobody reads standard error any more"), 1);
+  }
+}
+
+// Data go to stdout: there a reader that goes away ends the command quietly, as in other programs.
+TEST_F(Launch, ACommandWhoseDataNobodyReadsEndsQuietly) {
+  good({"train", "job.yaml", "train.max_steps=1"});
+  const Ran r = run_shell(std::string("{ '") + REDCO_BINARY +
+                          "' predict job.yaml --prompt fox; echo $? > code; } | true");
+  EXPECT_EQ(read("code"), "141\n") << r.err;
+  EXPECT_THAT(r.err, Not(HasSubstr("error:")));
+}
+
+// The next file would get the number of a closed standard stream, and messages would be written into it.
+TEST_F(Launch, ClosedStandardStreamsAreNoProblem) {
+  const std::string redco = std::string("'") + REDCO_BINARY + "' ";
+  EXPECT_EQ(run_shell(redco + "train job.yaml >&- 2>&-").code, 0);
+  EXPECT_TRUE(has("run/checkpoints/step-00000020"));
+  EXPECT_EQ(run_shell(redco + "train job.yaml workdir=two parallel.n_model_shards=2 <&- >&- 2>&-").code, 0);
+  EXPECT_TRUE(has("two/checkpoints/step-00000020"));
+  const Ran r = run_shell("timeout 30 " + redco + "chat job.yaml <&-");
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(run_shell(redco + "predict job.yaml --prompt fox >&-").code, 7);
 }
 
 // The check precedes all allocations.

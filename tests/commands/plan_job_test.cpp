@@ -27,6 +27,21 @@ std::string refused(const Words& more) {
   return usage_error([&] { plan(more); });
 }
 
+// In an allocation of SLURM train starts a rank for each task: the plan is that of these ranks.
+TEST(PlanJob, AnAllocationGivesTheRanks) {
+  const std::vector<std::pair<const char*, const char*>> slurm = {
+      {"SLURM_JOB_ID", "7"}, {"SLURM_JOB_NODELIST", "n[1-3]"}, {"SLURM_TASKS_PER_NODE", "2,1(x2)"}};
+  for (const auto& [name, value] : slurm) setenv(name, value, 1);
+  const PlanReport all = plan({"parallel.n_model_shards=2", "train.global_batch_size=6"});
+  const PlanReport own = plan({"parallel.hosts=[a:3]", "train.global_batch_size=6"});
+  for (const auto& [name, value] : slurm) unsetenv(name);
+  EXPECT_EQ(all.setting.mesh.dp(), 2);
+  EXPECT_EQ(all.setting.mesh.mp(), 2);
+  EXPECT_EQ(all.ranks_per_host, 2);
+  EXPECT_THAT(all.machines, HasSubstr("3 hosts"));
+  EXPECT_EQ(own.setting.mesh.dp(), 3);
+}
+
 TEST(PlanJob, MeshAndBatchComeFromTheJob) {
   const PlanReport p = plan({"parallel.n_ranks=4", "parallel.n_model_shards=2", "train.global_batch_size=10",
                              "train.per_device_batch_size=2", "train.recompute=block"});

@@ -56,6 +56,18 @@ TEST(ResolvedJob, KeysFromTheDataDoNotReplaceKeysOfTheJob) {
   EXPECT_NE(b.yaml().find("num_labels: 3"), b.yaml().npos);
 }
 
+TEST(ResolvedJob, FilesHaveOnlyTheNamesOfEnvironmentVariables) {
+  JobConfig job = some_job();
+  job.parallel.environment.values = {{"HF_TOKEN", "\"secret-1\""}};
+  const ResolvedJob a(job);
+  EXPECT_EQ(a.yaml().find("secret-1"), a.yaml().npos);
+  EXPECT_NE(a.yaml().find("HF_TOKEN: ~"), a.yaml().npos) << a.yaml();
+  EXPECT_EQ(ResolvedJob::from_text(a.to_text()).job().parallel.environment.values.at("HF_TOKEN"),
+            "\"secret-1\"");
+  const JobConfig again = load_job({{"config.resolved.yaml", a.yaml()}}, {});
+  EXPECT_EQ(again.parallel.environment.values.at("HF_TOKEN"), "null");
+}
+
 TEST(ResolvedJob, DamagedTextIsAnError) {
   const std::string text = ResolvedJob(some_job()).to_text();
   for (const std::string& bad :

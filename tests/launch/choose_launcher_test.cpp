@@ -22,7 +22,7 @@ using Way = LaunchPlan::Way;
 
 HostFacts facts(const std::string& name, int cores, const std::string& isa = "avx512",
                 const std::string& cpu = "X") {
-  return {name, cores, isa, cpu, true, true};
+  return {name, cores, isa, cpu, true, true, -1};
 }
 
 // A machine `here` with 8 cores and an empty environment.
@@ -56,7 +56,7 @@ TEST(PlanLaunch, RanksThatFillTheMachineArePinned) {
   EXPECT_EQ(p.threads_per_rank, 4);
   EXPECT_TRUE(p.bound);
   EXPECT_EQ(line(p),
-            "mpirun -n 2 --host localhost:2 --stdin none --map-by slot:PE=4 --bind-to core -x "
+            "mpirun --stdin none --map-by slot:PE=4 --bind-to core -n 2 --host localhost:2 -x "
             "GOMP_SPINCOUNT=10000 -x OMP_NUM_THREADS=4 -x OMP_WAIT_POLICY=passive");
   EXPECT_THAT(p.environment, ElementsAre(Pair("GOMP_SPINCOUNT", "10000"), Pair("OMP_NUM_THREADS", "4"),
                                          Pair("OMP_WAIT_POLICY", "passive")));
@@ -69,7 +69,7 @@ TEST(PlanLaunch, SmallJobsAreNotPinned) {
   const auto p = plan_launch(r);
   EXPECT_FALSE(p.bound);
   EXPECT_EQ(line(p),
-            "mpirun -n 2 --host localhost:2 --stdin none --map-by slot --bind-to none -x "
+            "mpirun --stdin none --map-by slot --bind-to none -n 2 --host localhost:2 -x "
             "GOMP_SPINCOUNT=1000 -x OMP_NUM_THREADS=2 -x OMP_WAIT_POLICY=passive");
 }
 
@@ -80,7 +80,7 @@ TEST(PlanLaunch, MoreThreadsThanCoresOversubscribe) {
   const auto p = plan_launch(r);
   EXPECT_EQ(p.threads_per_rank, 1);  // at least one
   EXPECT_EQ(line(p),
-            "mpirun -n 4 --host localhost:4 --stdin none --map-by slot --bind-to none --oversubscribe -x "
+            "mpirun --stdin none --map-by slot --bind-to none --oversubscribe -n 4 --host localhost:4 -x "
             "GOMP_SPINCOUNT=0 -x OMP_NUM_THREADS=1 -x OMP_WAIT_POLICY=passive");
   EXPECT_THAT(p.notes, ElementsAre(HasSubstr("4 ranks x 1 thread share the 2 usable cores of localhost")));
 }
@@ -93,10 +93,11 @@ TEST(PlanLaunch, RootContainerWithoutBindingOrCma) {
   r.n_ranks = 2;
   const auto p = plan_launch(r);
   EXPECT_FALSE(p.bound);
-  EXPECT_EQ(line(p),
-            "mpirun -n 2 --host localhost:2 --stdin none --map-by slot --bind-to none --mca "
-            "btl_vader_single_copy_mechanism none -x GOMP_SPINCOUNT=1000 -x OMP_NUM_THREADS=4 -x "
-            "OMP_WAIT_POLICY=passive");
+  EXPECT_EQ(
+      line(p),
+      "mpirun --stdin none --map-by slot --bind-to none --mca btl_vader_single_copy_mechanism none -n 2 "
+      "--host localhost:2 -x GOMP_SPINCOUNT=1000 -x OMP_NUM_THREADS=4 -x "
+      "OMP_WAIT_POLICY=passive");
   EXPECT_THAT(p.mpirun.own_environment,
               ElementsAre(Pair("OMPI_ALLOW_RUN_AS_ROOT", "1"), Pair("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")));
   EXPECT_THAT(p.notes, ElementsAre(HasSubstr("are not pinned")));
@@ -112,10 +113,30 @@ TEST(PlanLaunch, SeveralHosts) {
   EXPECT_EQ(p.n_ranks, 4);
   EXPECT_THAT(p.hosts, ElementsAre(Host{"here", 2}, Host{"b", 2}));
   EXPECT_EQ(p.threads_per_rank, 2);  // b: 4 cores / 2 ranks
-  EXPECT_EQ(line(p),
-            "mpirun -n 4 --host here:2,b:2 --stdin none --map-by slot:PE=2 --bind-to core " + kKeepalive +
-                " " + kSsh +
-                " -x GOMP_SPINCOUNT=10000 -x OMP_NUM_THREADS=2 -x LD_LIBRARY_PATH -x OMP_WAIT_POLICY");
+  EXPECT_EQ(
+      line(p),
+      "mpirun --stdin none --map-by slot:PE=2 --bind-to core " + kKeepalive + " " + kSsh +
+          " -n 4 --host here:2,b:2 -x GOMP_SPINCOUNT=10000 -x OMP_NUM_THREADS=2 -x LD_LIBRARY_PATH -x OMP_WAIT_POLICY");
+}
+
+// Open MPI 4 cuts names at the first dot: it would start both ranks on the first host.
+TEST(PlanLaunch, NamesThatDifferAfterTheFirstDotAreTwoHosts) {
+  auto r = request();
+  r.hosts = {"w.1.example.net:1", "w.2.example.net:1"};
+  EXPECT_THAT(line(plan_launch(r)), HasSubstr("--mca orte_keep_fqdn_hostnames 1"));
+  EXPECT_THAT(fmt::format("{}", fmt::join(plan_probe({{"w.1.example.net", 1}}, r).argv(), " ")),
+              HasSubstr("--mca orte_keep_fqdn_hostnames 1"));
+  r.hosts = {"10.0.0.1:1", "10.0.0.2:1"};
+  EXPECT_THAT(line(plan_launch(r)), testing::Not(HasSubstr("fqdn")));
+}
+
+TEST(PlanLaunch, ArgumentsOfTheUserForSshStay) {
+  auto r = request();
+  r.hosts = {"here", "b"};
+  r.environment = {{"OMPI_MCA_plm_rsh_args", "-p 2222"}};
+  EXPECT_THAT(line(plan_launch(r)), HasSubstr("plm_rsh_args -p 2222 -o BatchMode=yes -o ConnectTimeout=10"));
+  r.environment = {{"OMPI_MCA_plm_rsh_agent", "/opt/rsh"}, {"OMPI_MCA_plm_rsh_args", "-x"}};
+  EXPECT_THAT(line(plan_launch(r)), testing::Not(HasSubstr("plm_rsh_args")));
 }
 
 TEST(PlanLaunch, RanksOnUnknownHostsDecideTheThreads) {
@@ -195,8 +216,11 @@ TEST(PlanLaunch, SlurmAllocationGivesRanksAndCores) {
   auto p = plan_launch(r);
   EXPECT_EQ(p.n_ranks, 4);
   EXPECT_EQ(p.threads_per_rank, 2);
-  EXPECT_EQ(line(p), "mpirun -n 4 --host n1:2,n2:2 --stdin none --map-by slot --bind-to none " + kKeepalive +
-                         " -x GOMP_SPINCOUNT=1000 -x OMP_NUM_THREADS=2 -x OMP_WAIT_POLICY=passive");
+  EXPECT_EQ(
+      line(p),
+      "mpirun --stdin none --map-by slot --bind-to none " + kKeepalive +
+          " -n 4 --host n1:2,n2:2 -x GOMP_SPINCOUNT=1000 -x OMP_NUM_THREADS=2 -x OMP_WAIT_POLICY=passive -x "
+          "SLURM_JOB_ID");
   r.environment["SLURM_CPUS_PER_TASK"] = "1";
   EXPECT_EQ(plan_launch(r).threads_per_rank, 1);
   r.n_model_shards = 3;
@@ -304,9 +328,12 @@ TEST(PlanProbe, StartsOneProcessPerHostInTheRanksEnvironment) {
   auto r = request();
   r.environment = {{"LD_LIBRARY_PATH", "/opt/lib"}};
   r.for_ranks = {{"HF_HOME", "/models"}};
-  EXPECT_EQ(fmt::format("{}", fmt::join(plan_probe({{"a", 8}, {"b", 4}}, r).argv(), " ")),
-            "mpirun -n 2 --host a:1,b:1 --stdin none --map-by slot --bind-to none " + kKeepalive + " " +
-                kSsh + " -x HF_HOME=/models -x LD_LIBRARY_PATH");
+  Mpirun probe = plan_probe({{"a", 8}, {"b", 4}}, r);
+  probe.program = {"redco", "env"};
+  EXPECT_EQ(fmt::format("{}", fmt::join(probe.argv(), " ")),
+            "mpirun --stdin none --map-by slot --bind-to none " + kKeepalive + " " + kSsh +
+                " -n 1 --host a:1 -x HF_HOME=/models -x LD_LIBRARY_PATH redco env : -n 1 --host b:1 -x "
+                "HF_HOME=/models -x LD_LIBRARY_PATH redco env");
 }
 
 TEST(Mpirun, InputAndProgram) {
@@ -319,7 +346,7 @@ TEST(Mpirun, InputAndProgram) {
   m.program = {"redco", "chat", "a b"};
   EXPECT_EQ(
       fmt::format("{}", fmt::join(m.argv(), "|")),
-      "/opt/openmpi/bin/mpirun|-n|1|--host|a:1|--stdin|0|--map-by|slot|--bind-to|none|-x|A=1|-x|B|redco|"
+      "/opt/openmpi/bin/mpirun|--stdin|0|--map-by|slot|--bind-to|none|-n|1|--host|a:1|-x|A=1|-x|B|redco|"
       "chat|a b");
 }
 

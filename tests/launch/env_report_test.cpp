@@ -58,11 +58,12 @@ TEST(EnvReport, JsonRoundTrip) {
 }
 
 TEST(EnvReport, MalformedObjectsAreContentsErrors) {
-  for (const char* bad :
-       {"{", "{}", "{\"host\": 1}",
-        "{\"host\":\"a\",\"cores\":-1,\"isa\":\"\",\"cpu\":\"\",\"can_bind\":"
-        "true,\"cma\":true}",
-        "{\"host\":\"a\",\"cores\":9999999999,\"isa\":\"\",\"cpu\":\"\",\"can_bind\":true,\"cma\":true}"})
+  for (
+      const char* bad :
+      {"{", "{}", "{\"host\": 1}",
+       "{\"host\":\"a\",\"rank\":0,\"cores\":-1,\"isa\":\"\",\"cpu\":\"\",\"can_bind\":"
+       "true,\"cma\":true}",
+       "{\"host\":\"a\",\"rank\":0,\"cores\":9999999999,\"isa\":\"\",\"cpu\":\"\",\"can_bind\":true,\"cma\":true}"})
     EXPECT_THAT(error_text<ContentsError>([&] { parse_env_lines(bad); }), HasSubstr("redco env --json"))
         << bad;
 }

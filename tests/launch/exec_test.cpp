@@ -11,6 +11,7 @@
 #include <chrono>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 #include "launch/choose_launcher.h"
 #include "support/error_text.h"
@@ -254,6 +255,39 @@ TEST_F(Exec, LongOutputPassesCompletely) {
   EXPECT_EQ(bash("for i in {1..20000}; do echo \"line $i of much output\" >&2; done"), 0);
   EXPECT_THAT(errors(), HasSubstr("line 1 of"));
   EXPECT_THAT(errors(), testing::EndsWith("line 20000 of much output\n"));
+}
+
+// A paused `less`: nobody reads, and the pipe is full.
+TEST_F(Exec, AReaderThatStopsReadingHoldsUpNoSignal) {
+  int fds[2];
+  ASSERT_EQ(pipe2(fds, O_CLOEXEC), 0);
+  const int file = std::exchange(fd_, fds[1]);
+  auto t = later({SIGTERM});
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(reporting("for i in {1..20000}; do echo \"line $i of much output\" >&2; done\n" + ready() +
+                          "asked; say bye 8; exit 8",
+                      0, true),
+            8);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(20));
+  t.join();
+  fd_ = file;
+  close(fds[0]);
+  close(fds[1]);
+}
+
+// `2>&1 | head`: the reader has gone, and the ranks are told to note it in the log file.
+TEST_F(Exec, AReaderThatGoesAwayEndsNothing) {
+  signal(SIGPIPE, SIG_IGN);  // as in main()
+  int fds[2];
+  ASSERT_EQ(pipe2(fds, O_CLOEXEC), 0);
+  close(fds[0]);
+  const int file = std::exchange(fd_, fds[1]);
+  EXPECT_EQ(reporting("echo one >&2; while read -ru 9 line; do [[ $line == unread ]] && break; done\n"
+                      "echo two >&2; say bye 0; exit 0"),
+            0);
+  fd_ = file;
+  close(fds[1]);
+  signal(SIGPIPE, SIG_DFL);
 }
 
 TEST_F(Exec, NoMpirunIsAUsageError) {

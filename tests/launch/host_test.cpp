@@ -37,6 +37,19 @@ TEST(Host, BadEntriesAreNamedWithTheReason) {
   EXPECT_THAT(usage_error([&] { parse_hosts(many); }), HasSubstr("more than 1048576 slots"));
 }
 
+TEST(Hosts, NamesOfOneHost) {
+  EXPECT_TRUE(same_host("W.example.net", "w.EXAMPLE.net"));
+  EXPECT_TRUE(same_host("w", "W.example.net"));
+  EXPECT_FALSE(same_host("w.1.example.net", "w.2.example.net"));
+  EXPECT_FALSE(same_host("10.0.0.1", "10.0.0.2"));
+  EXPECT_FALSE(same_host("10", "10.0.0.1"));
+  EXPECT_EQ(parse_hosts({"w.1.example.net", "w.2.example.net", "10.0.0.1", "10.0.0.2"}).size(), 4u);
+  for (const std::vector<std::string>& twice : {std::vector<std::string>{"w.example.net", "W.example.net"},
+                                                {"w.example.net", "w"},
+                                                {"w", "W.example.net"}})
+    EXPECT_THAT(usage_error([&] { parse_hosts(twice); }), HasSubstr("is named twice"));
+}
+
 TEST(HostList, ExpandsSlurmsCompressedNames) {
   const auto names = [](const char* text) {
     std::vector<std::string> out;

@@ -17,6 +17,12 @@ TEST(ParseEnvironment, ReadsStringsAndIntegers) {
               ElementsAre(Pair("A_1", "x y\n=;"), Pair("B", "4"), Pair("C", "")));
 }
 
+// Files of a run have the names alone: a job made from them takes the values from where it is started.
+TEST(ParseEnvironment, NullIsTheVariableOfThisProcess) {
+  EXPECT_THAT(parse_environment({{"A", "null"}, {"B", "null"}}, {{"A", "here"}, {"C", "other"}}),
+              ElementsAre(Pair("A", "here")));
+}
+
 TEST(ParseEnvironment, RefusesBadNamesAndValues) {
   for (const char* name : {"A=B", "", "1A", "A-B", "A B", "\u00e4"})
     EXPECT_THAT(usage_error([&] {
@@ -24,11 +30,11 @@ TEST(ParseEnvironment, RefusesBadNamesAndValues) {
                 }),
                 HasSubstr("is not the name of an environment variable"))
         << name;
-  for (const char* value : {"true", "null", "1.5", "[1]", "{}"})
+  for (const char* value : {"true", "1.5", "[1]", "{}"})
     EXPECT_THAT(usage_error([&] {
                   parse_environment({{"A", value}});
                 }),
-                HasSubstr("environment.A: expected a string or an integer, got"))
+                HasSubstr("environment.A: expected a string, an integer or ~, got"))
         << value;
   EXPECT_THAT(usage_error([] { parse_environment({{"A", "\"x\\u0000y\""}}); }), HasSubstr("zero byte"));
   EXPECT_THAT(usage_error([] {

@@ -51,6 +51,22 @@ TEST(Sbatch, Directives) {
                                                "#SBATCH --requeue\n"));
 }
 
+// SLURM ignores a signal that is due before the job's start: the job would end unsaved.
+TEST(Sbatch, TheSignalComesAfterTheStart) {
+  for (const auto& [limit, seconds] : std::vector<std::pair<std::string, i64>>{{"1", 30},
+                                                                               {"0:30", 30},
+                                                                               {"3", 90},
+                                                                               {"4", 120},
+                                                                               {"0:01:01", 60},
+                                                                               {"1-0", 120},
+                                                                               {"0-0:3", 90},
+                                                                               {"0-0:0:59", 30},
+                                                                               {"0", 120}})
+    EXPECT_EQ(save_seconds(limit, 120), seconds) << limit;
+  for (const char* bad : {"", "1-", "-1", "1:2:3:4", "x", "1:", "1-2-3", "1.5"})
+    EXPECT_THAT(usage_error([&] { save_seconds(bad, 120); }), HasSubstr("bad time limit")) << bad;
+}
+
 TEST(Sbatch, TheCommandIsQuoted) {
   EXPECT_THAT(make_sbatch_script(request()),
               HasSubstr("command=(/opt/redco/bin/redco train '/data/my job'\\''s.yaml' train.max_steps=10 "

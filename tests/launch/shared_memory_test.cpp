@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -50,6 +51,19 @@ TEST_F(SharedMemory, RemovesUnusedFiles) {
   EXPECT_TRUE(fs::is_empty(at("dev/shm")));
   EXPECT_FALSE(fs::exists(at(session(77))));
   EXPECT_EQ(clean(), 0);
+}
+
+// Clusters give each job a TMPDIR of its own, on a disk that stays.
+TEST_F(SharedMemory, RemovesSessionsInTmpdir) {
+  const char* const before = std::getenv("TMPDIR");
+  const std::string kept = before ? before : "";
+  setenv("TMPDIR", "/tmp/job-7", 1);
+  const std::string session = fmt::format("tmp/job-7/ompi.node1.{}/pid.77", geteuid());
+  file(session + "/0/contact.txt");
+  age();
+  EXPECT_EQ(clean(), 1);
+  EXPECT_FALSE(fs::exists(at(session)));
+  before ? setenv("TMPDIR", kept.c_str(), 1) : unsetenv("TMPDIR");
 }
 
 TEST_F(SharedMemory, KeepsNewAndMappedFiles) {

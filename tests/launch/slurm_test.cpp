@@ -46,6 +46,28 @@ TEST(DetectSlurm, CountsTheProcessesOfAStep) {
   EXPECT_EQ(job->step_tasks, 4);
 }
 
+// `srun -N1 -n1 --pty bash` in a job of two nodes, as SLURM 22.05 sets its variables.
+TEST(DetectSlurm, AStepMayBeSmallerThanItsJob) {
+  Environment step{{"SLURM_JOB_ID", "7"},
+                   {"SLURM_JOB_NODELIST", "n[1-2]"},
+                   {"SLURM_JOB_CPUS_PER_NODE", "4,8"},
+                   {"SLURM_TASKS_PER_NODE", "1"},
+                   {"SLURM_STEP_ID", "0"},
+                   {"SLURM_STEP_NODELIST", "n2"},
+                   {"SLURM_STEP_NUM_TASKS", "1"},
+                   {"SLURM_STEP_TASKS_PER_NODE", "1"}};
+  auto job = detect_slurm(step);
+  EXPECT_THAT(job->nodes, ElementsAre(Host{"n2", 1}));
+  EXPECT_THAT(job->cpus, ElementsAre(8));
+  EXPECT_TRUE(job->is_shell());
+  step["SLURM_STEP_NODELIST"] = "n[1-2]";
+  step["SLURM_STEP_TASKS_PER_NODE"] = "3,1";
+  step["SLURM_STEP_NUM_TASKS"] = "4";
+  job = detect_slurm(step);
+  EXPECT_THAT(job->nodes, ElementsAre(Host{"n1", 3}, Host{"n2", 1}));
+  EXPECT_FALSE(job->is_shell());
+}
+
 TEST(DetectSlurm, ContradictionsAreErrors) {
   EXPECT_THAT(
       usage_error([] {
@@ -77,13 +99,27 @@ TEST(ArrayTasks, EachHasItsOwnWorkdir) {
   EXPECT_EQ(workdir_of_task("runs/a", {{"SLURM_ARRAY_TASK_ID", "../x"}}), "runs/a");
 }
 
-TEST(Restarts, ResumeNeverAppliesToTheFirstStartOnly) {
-  EXPECT_EQ(resume_of_start("never", {}), "never");
-  EXPECT_EQ(resume_of_start("never", {{"SLURM_RESTART_COUNT", "0"}}), "never");
-  const Environment again{{"SLURM_RESTART_COUNT", "2"}};
-  EXPECT_EQ(resume_of_start("never", again), "auto");
-  EXPECT_EQ(resume_of_start("auto", again), "auto");
-  EXPECT_EQ(resume_of_start("/some/checkpoint", again), "/some/checkpoint");
+TEST(ArrayTasks, ShareTheModelOfAWorkdirThatNoTaskTrained) {
+  const Environment task{{"SLURM_ARRAY_TASK_ID", "12"}};
+  const auto has_run = [](bool has) { return [has](const std::string&) { return has; }; };
+  EXPECT_EQ(trained_workdir_of_task("runs/a", task, has_run(true)), "runs/a/task-12");
+  EXPECT_EQ(trained_workdir_of_task("runs/a", task, has_run(false)), "runs/a");
+  EXPECT_EQ(trained_workdir_of_task("runs/%a", task, has_run(false)), "runs/12");
+}
+
+TEST(Restarts, ResumeNeverAppliesUntilTheJobHasBegunItsRun) {
+  EXPECT_EQ(resume_of_start("never", "", {}), "never");
+  EXPECT_EQ(resume_of_start("never", "7", {{"SLURM_RESTART_COUNT", "0"}, {"SLURM_JOB_ID", "7"}}), "never");
+  Environment again{{"SLURM_RESTART_COUNT", "2"}, {"SLURM_JOB_ID", "7"}};
+  EXPECT_EQ(resume_of_start("never", "7", again), "auto");
+  EXPECT_EQ(resume_of_start("never", "6", again), "never");  // the run of an older job
+  EXPECT_EQ(resume_of_start("never", "", again), "never");   // a run that no job began
+  EXPECT_EQ(resume_of_start("auto", "6", again), "auto");
+  EXPECT_EQ(resume_of_start("/some/checkpoint", "7", again), "/some/checkpoint");
+  again["SLURM_CLUSTER_NAME"] = "dell";
+  EXPECT_EQ(slurm_job_name(again), "dell/7");
+  EXPECT_EQ(resume_of_start("never", "7", again), "never");
+  EXPECT_EQ(resume_of_start("never", "dell/7", again), "auto");
 }
 
 }  // namespace

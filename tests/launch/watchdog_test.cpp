@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -168,6 +169,54 @@ TEST(WatchServer, ClosesConnectionsWithoutTheKey) {
   EXPECT_EQ(s.connected(), 1);
   good.say("beat what\n");
   EXPECT_EQ(good.line(), "");
+}
+
+// A launcher that was stopped at the start finds the connection that the rank gave up first.
+TEST(WatchServer, ARankThatGaveUpItsFirstConnectionMayConnectAgain) {
+  WatchServer s({.n_ranks = 1});
+  {
+    Peer gave_up(s);
+    gave_up.greet(s, 0);
+  }
+  for (int i = 0; i < 200 && s.connected() > 0; ++i) usleep(10000);
+  ASSERT_EQ(s.connected(), 0);
+  {
+    Peer again(s);
+    again.greet(s, 0);
+    again.say("beat working 0 -1 0 - start\n");
+    EXPECT_EQ(again.line(), "alive");
+    EXPECT_EQ(s.connected(), 1);
+  }
+  // A process that has reported and is gone stays gone.
+  for (int i = 0; i < 200 && s.connected() > 0; ++i) usleep(10000);
+  Peer third(s);
+  third.say("redco-watch " + s.address().client_key + " 0 1 h\n");
+  EXPECT_EQ(third.line(), "");
+}
+
+// Without descriptors a connection stays in the queue of the socket; waiting for one must not spin.
+TEST(WatchServer, WaitsForDescriptorsWithoutSpinning) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  WatchServer s({.n_ranks = 1});
+  const auto used = [] {
+    timespec t{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+  };
+  // The peer's socket gets the last descriptor.
+  const int last = dup(0);
+  close(last);
+  const rlimit one{static_cast<rlim_t>(last) + 1, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &one), 0);
+  Peer p(s);
+  p.say("x\n");
+  const double cpu = used(), began = seconds();
+  while (seconds() - began < 0.4) usleep(10000);
+  EXPECT_LT(used() - cpu, 0.2);
+  EXPECT_EQ(s.connected(), 0);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(p.line(), "");  // accepted at last, and refused
 }
 
 TEST(WatchServer, NamesARankWithoutProgressAndEndsAll) {

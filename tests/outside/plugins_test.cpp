@@ -177,8 +177,12 @@ TEST_F(Plugins, AFamilyWithoutTextNeedsNoTokenizer) {
 TEST_F(Plugins, APipelinesSharedObjectMayHaveFamilies) {
   trains("both", "plugins=[] pipeline=./so/both.so");
   expect_near("decays", "both", 1e-6);
-  // The checkpoint decides the pipeline, as for every user's pipeline.
-  const Ran p = command("predict workdir=both predict.prompt=line predict.max_new_tokens=4");
+  // The checkpoint decides the pipeline, but does not run its code unless the user names it.
+  const Ran unnamed = command("predict workdir=both predict.prompt=line predict.max_new_tokens=4");
+  EXPECT_EQ(unnamed.code, 2) << unnamed.said;
+  EXPECT_THAT(unnamed.said, HasSubstr("redco trust"));
+  const Ran p =
+      command("predict workdir=both pipeline=./so/both.so predict.prompt=line predict.max_new_tokens=4");
   EXPECT_EQ(p.code, 0) << p.said;
   const Ran twice = command("validate decays.yaml pipeline=./so/both.so");
   EXPECT_EQ(twice.code, 2) << twice.said;

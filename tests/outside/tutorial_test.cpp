@@ -68,15 +68,20 @@ TEST_F(Tutorial, EachStepRuns) {
   const std::string home = *dir_ / "home", folder = home + "/my_dpo";
   std::filesystem::create_directories(home);
   std::filesystem::create_directory_symlink(*dir_ / "prefix", home + "/redco");
+  // A reader may have no make: nothing of redco needs it.
+  std::filesystem::create_directories(home + "/no-make");
+  for (const char* name : {"make", "gmake"}) {
+    spill(home + "/no-make/" + name, "#!/bin/sh\nexit 127\n");
+    std::filesystem::permissions(home + "/no-make/" + name, std::filesystem::perms::owner_all);
+  }
   std::string source;
   int commands = 0, edits = 0;
   for (const Block& b : blocks_of(page_text(REDCO_SOURCE_DIR "/docs/tutorial.md"))) {
     if (b.kind == "sh") {
       ++commands;
       const std::string in = std::filesystem::exists(folder) ? folder : home;
-      spill(*dir_ / "block.sh", "set -e\nexport HOME='" + home + "' PATH='" + home +
-                                    "/redco/bin':$PATH CXX='" + cached("CMAKE_CXX_COMPILER") + "'\n" +
-                                    b.text);
+      spill(*dir_ / "block.sh", "set -e\nexport HOME='" + home + "' PATH='" + home + "/redco/bin:" + home +
+                                    "/no-make':$PATH CXX='" + cached("CMAKE_CXX_COMPILER") + "'\n" + b.text);
       const Ran r = shell(in, "timeout 300 bash '" + (*dir_ / "block.sh") + "'");
       ASSERT_EQ(r.code, 0) << b.text << "\n" << r.said;
     } else if (b.kind == "yaml") {

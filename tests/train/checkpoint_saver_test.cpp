@@ -122,6 +122,29 @@ TEST_F(BackgroundSave, HasTheValuesOfItsBeginning) {
   }
 }
 
+// A lazily unmounted file system leaves another, empty folder under the workdir's path.
+TEST_F(BackgroundSave, AnotherFolderInThePlaceOfTheWorkdirIsAnError) {
+  TempDir dir(TempDir::in_memory);
+  make_dirs(dir / "run");
+  on_mesh({2, 1}, [&](Context& c) {
+    const ParamTree t = tree(64, 3);
+    const CheckpointContents what = contents(t);
+    CheckpointSaver saver(dir / "run/checkpoints", 2);
+    saver.begin(what, at(10), {});
+    saver.finish();
+    for (const bool exists : {true, false}) {
+      c.world().on_first([&] {
+        std::filesystem::rename(dir / "run", dir / (exists ? "there" : "other"));
+        if (exists) make_dirs(dir / "run");
+      });
+      EXPECT_THAT(error_text<IoError>([&] { saver.begin(what, at(20), {}); }),
+                  ::testing::HasSubstr("its file system was unmounted"));
+    }
+    c.world().on_first([&] { EXPECT_FALSE(exists(dir / "run")); });
+  });
+  EXPECT_THAT(steps_in(dir / "there/checkpoints"), ::testing::ElementsAre("step-00000010"));
+}
+
 // The next save waits for the former one, which keeps its own pointers; retention follows.
 TEST_F(BackgroundSave, OneIsInFlight) {
   TempDir dir(TempDir::in_memory);

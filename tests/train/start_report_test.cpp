@@ -35,7 +35,17 @@ TEST(StartReport, NamesExamplesStepsBatchAndFolder) {
               ElementsAre("4000 examples, 125 steps per epoch; 250 steps in total, 25 of them warm-up; "
                           "step 1 has learning rate 0, because warm-up starts at 0",
                           "batch of 32 examples: dp 2 x 4 per micro-batch x 4 micro-batches",
-                          "output folder: runs/a"));
+                          "checkpoints: every 20 minutes, at the end", "output folder: runs/a"));
+}
+
+TEST(StartReport, SaysWhenCheckpointsAreSaved) {
+  TrainingStart s = start();
+  s.checkpoint.every_n_steps = 100;
+  s.checkpoint.every_n_epochs = 1;
+  EXPECT_EQ(start_lines(s)[2],
+            "checkpoints: every 100 steps, every 1 epoch, every 20 minutes without one, at the end");
+  s.checkpoint = {.every_minutes = std::nullopt};
+  EXPECT_THAT(start_lines(s)[2], HasSubstr("only at the end: a run that is killed loses all steps"));
 }
 
 TEST(StartReport, RoundsTheNumberOfMicroBatchesUp) {

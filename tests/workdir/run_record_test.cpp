@@ -46,7 +46,7 @@ class RunRecords : public ::testing::Test {
     make_dirs(workdir + "/checkpoints/step-00000040");
     spill(workdir + "/checkpoints/step-00000040/model", "old");
     spill(workdir + "/metrics.jsonl", "old");
-    begin_run(workdir, {{kOld, {}}, "then", ""}, "", {});
+    begin_run(workdir, {{kOld, {}}, "then", "", ""}, "", {});
   }
   bool is_old(const std::string& w) {
     return read_run_record(w)->run.id == kOld && exists(w + "/metrics.jsonl") && !exists(w + "/previous") &&
@@ -65,16 +65,26 @@ TEST_F(RunRecords, AnOldRunIsMovedAside) {
   TempDir dir(TempDir::in_memory);
   make(dir.path());
   EXPECT_TRUE(is_old(dir.path()));
-  EXPECT_EQ(begin_run(dir.path(), kNew, kOld, kNames), "previous/" + kOld);
+  EXPECT_EQ(begin_run(dir.path(), kNew, kOld, {kNames, {}}), "previous/" + kOld);
   EXPECT_TRUE(is_new(dir.path()));
   const auto record = read_run_record(dir.path());
   EXPECT_EQ(record->resumed_from, "/runs/x");
   EXPECT_EQ(record->started, kNew.started);
   // A second old run with the same name gets a unique folder; without files to move, no folder is made.
   spill(dir / "metrics.jsonl", "again");
-  EXPECT_EQ(begin_run(dir.path(), kNew, kOld, {"metrics.jsonl"}), "previous/" + kOld + "-2");
-  EXPECT_EQ(begin_run(dir.path(), kNew, kOld, {"metrics.jsonl"}), "");
+  EXPECT_EQ(begin_run(dir.path(), kNew, kOld, {{"metrics.jsonl"}, {}}), "previous/" + kOld + "-2");
+  EXPECT_EQ(begin_run(dir.path(), kNew, kOld, {{"metrics.jsonl"}, {}}), "");
   EXPECT_THAT(list_dir(dir / "previous"), ElementsAre(kOld, kOld + "-2"));
+}
+
+// A new run that goes on with metrics cuts them: the old run keeps a copy.
+TEST_F(RunRecords, CopiedFilesStay) {
+  TempDir dir(TempDir::in_memory);
+  spill(dir / "metrics.jsonl", "1\n2\n");
+  EXPECT_EQ(begin_run(dir.path(), kNew, kOld, {{}, {"metrics.jsonl", "absent"}}), "previous/" + kOld);
+  EXPECT_EQ(slurp(dir / "metrics.jsonl"), "1\n2\n");
+  EXPECT_EQ(slurp(dir / ("previous/" + kOld + "/metrics.jsonl")), "1\n2\n");
+  EXPECT_THAT(list_dir(dir / ("previous/" + kOld)), ElementsAre("metrics.jsonl"));
 }
 
 TEST_F(RunRecords, ABadFileIsAnError) {
@@ -99,7 +109,7 @@ TEST_F(RunRecords, AKillAtEveryCallIsCompletedByTheNextStart) {
       sys::set_hook([&, seen = 0](const sys::Call& c) mutable {
         return ++seen == n ? sys::Verdict{sys::Verdict::kill} : no_sync(c);
       });
-      begin_run(dir.path(), kNew, kOld, kNames);
+      begin_run(dir.path(), kNew, kOld, {kNames, {}});
       ::_exit(0);
     }
     int status = 0;
@@ -120,7 +130,7 @@ TEST_F(RunRecords, APowerLossAtEveryCallIsCompletedByTheNextStart) {
   std::vector<test::CrashDisk::State> found;
   {
     test::CrashDisk disk(dir.path(), states.path(), no_sync);
-    begin_run(dir.path(), kNew, kOld, kNames);
+    begin_run(dir.path(), kNew, kOld, {kNames, {}});
     found = disk.states();
   }
   sys::set_hook(no_sync);

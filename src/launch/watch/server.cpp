@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,6 +23,8 @@ constexpr int kLookMs = 100;            // how often the server judges
 constexpr double kLongestGap = 1;       // s: see AwakeClock
 constexpr double kGreetSeconds = 5;     // a connection without a first line is closed after this time
 constexpr std::size_t kStrangers = 64;  // most connections without a first line
+constexpr double kPauseSeconds = 0.5;   // before the next accept() where descriptors have run out
+constexpr rlim_t kOtherFiles = 256;     // descriptors of this process that are no connections
 
 // A rank's own text, safe to print.
 std::string shown(std::string word) {
@@ -34,6 +37,15 @@ std::string shown(std::string word) {
 std::string without_underscores(std::string word) {
   std::replace(word.begin(), word.end(), '_', ' ');
   return word;
+}
+
+// A connection for each rank: the usual soft limit of 1024 descriptors is too low for a large job.
+void allow_descriptors(std::size_t n_ranks) {
+  rlimit limit{};
+  const rlim_t wanted = static_cast<rlim_t>(n_ranks) + kOtherFiles;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min(wanted, limit.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &limit);  // a failure leaves the limit as it is
 }
 
 }  // namespace
@@ -55,6 +67,8 @@ WatchServer::WatchServer(const WatchOptions& o) : options_(o), clock_(kLongestGa
     address_.endpoints.insert(address_.endpoints.end(), l.endpoints.begin(), l.endpoints.end());
   ranks_.resize(static_cast<std::size_t>(o.n_ranks));
   heard_at_.resize(ranks_.size());
+  has_reported_.resize(ranks_.size());
+  allow_descriptors(ranks_.size());
   for (std::size_t r = 0; r < std::min(ranks_.size(), o.hosts.size()); ++r) ranks_[r].host = o.hosts[r];
   if (pipe2(wake_, O_CLOEXEC | O_NONBLOCK) != 0) throw IoError("pipe: {}", std::strerror(errno));
   // The main thread handles all signals.
@@ -120,6 +134,12 @@ void WatchServer::ask_to_end(int signal) {
   order(fmt::format("stop {}", signal).c_str());
 }
 
+void WatchServer::note_unread_messages() {
+  const std::lock_guard lock(mutex_);
+  if (!unread_) order("unread");
+  unread_ = true;
+}
+
 void WatchServer::free_all() {
   const std::lock_guard lock(mutex_);
   order("free");
@@ -135,7 +155,10 @@ void WatchServer::greet(Connection& c, const std::string& line) {
   if (!in || word != "redco-watch" || key != address_.client_key || rank < 0 || rank >= options_.n_ranks)
     return;
   RankReport& r = ranks_[rank];
-  if (r.state != RankReport::State::absent) return;  // a rank connects once
+  // A rank connects once. It tries again if this process was stopped for a while: then the connection that it
+  // gave up comes first.
+  const bool again = r.state == RankReport::State::closed && !has_reported_[rank];
+  if (r.state != RankReport::State::absent && !again) return;
   c.dropped = false;
   c.rank = static_cast<int>(rank);
   r.state = RankReport::State::working;
@@ -145,6 +168,7 @@ void WatchServer::greet(Connection& c, const std::string& line) {
   send_line(c.fd, "welcome " + address_.server_key);
   if (ending_) send_line(c.fd, "end");
   if (asked_ != 0) send_line(c.fd, fmt::format("stop {}", asked_));
+  if (unread_) send_line(c.fd, "unread");
 }
 
 void WatchServer::hear(Connection& c, const std::string& line) {
@@ -166,6 +190,7 @@ void WatchServer::hear(Connection& c, const std::string& line) {
     r.waits_for = shown(waits_for);
     r.phase = without_underscores(shown(phase));
     heard_at_[c.rank] = now_;
+    has_reported_[c.rank] = true;
     send_line(c.fd, "alive");
   } else if (word == "bye" && in >> code) {
     r.state = State::ended;
@@ -185,7 +210,8 @@ void WatchServer::serve() {
     {
       const std::lock_guard lock(mutex_);
       for (const auto& c : connections_) strangers += c->rank < 0;
-      for (const Listener& l : listeners_) fds.push_back({strangers < kStrangers ? l.fd : -1, POLLIN, 0});
+      const bool accepts = strangers < kStrangers && clock_.now() >= accepts_at_;
+      for (const Listener& l : listeners_) fds.push_back({accepts ? l.fd : -1, POLLIN, 0});
       first = fds.size();
       watched = connections_.size();
       for (const auto& c : connections_) fds.push_back({c->fd, POLLIN, 0});
@@ -217,6 +243,9 @@ void WatchServer::serve() {
     for (std::size_t l = 0; l < listeners_.size(); ++l) {
       if (!fds[1 + l].revents) continue;
       const int fd = accept4(listeners_[l].fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      // The connection stays in the queue: without a pause this loop would spin.
+      if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
+        accepts_at_ = now_ + kPauseSeconds;
       if (fd < 0) continue;
       limit_silence(fd, options_.timeout);
       connections_.push_back(std::make_unique<Connection>(fd, now_));

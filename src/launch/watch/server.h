@@ -44,6 +44,8 @@ class WatchServer {
   void end_all();
   // Asks all ranks to save and end like after a signal (base/signals.h), also ranks that connect later.
   void ask_to_end(int signal);
+  // Nobody reads the job's messages any more: the ranks note it in their log file.
+  void note_unread_messages();
   // Ends the watching: ranks continue without a server.
   void free_all();
   // How many ranks are connected.
@@ -73,10 +75,13 @@ class WatchServer {
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<RankReport> ranks_;
   std::vector<double> heard_at_;
+  std::vector<bool> has_reported_;  // a beat has arrived
   std::vector<int> codes_;
   std::optional<std::string> verdict_;
   bool ending_ = false;
-  int asked_ = 0;  // the signal of ask_to_end(); 0: none
+  int asked_ = 0;          // the signal of ask_to_end(); 0: none
+  bool unread_ = false;    // see note_unread_messages()
+  double accepts_at_ = 0;  // no connection is accepted before, because there are no descriptors
 
   std::thread thread_;
 };

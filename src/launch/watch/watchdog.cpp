@@ -18,6 +18,7 @@
 #include <optional>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/activity.h"
@@ -25,7 +26,9 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/signals.h"
+#include "base/terminal.h"
 #include "base/timing.h"
+#include "base/unread_messages.h"
 #include "launch/rank_errors.h"
 #include "launch/watch/judge.h"
 #include "launch/watch/server.h"
@@ -56,8 +59,7 @@ std::string word(const char* text) {
 void say(const std::string& why, int rank) {
   std::string text = "error: " + why;
   text = std::getenv(kMarkErrors) ? marked(text, rank) : text + "\n";
-  if (write(2, text.data(), text.size()) < 0) {  // stderr is closed
-  }
+  write_stderr(text);
 }
 
 // The watchdog's thread and its shared state.
@@ -173,66 +175,68 @@ class Client {
     }
   }
 
+  // A connection attempt to one of the server's endpoints.
+  struct Attempt {
+    std::string endpoint;
+    int fd = -1;  // -1: none now
+    bool greeted = false;
+    double next = 0;  // when it is tried again
+    LineReceiver in;
+  };
+
   // Connects to all endpoints in parallel until the server answers on one; returns its socket, or -1 if the
-  // process ends first.
+  // process ends first. A connection that exists is kept: a launcher that is stopped, or gets a thousand
+  // ranks at once, answers late.
   int find_server() {
+    constexpr double kAgain = 0.2;  // s
     const double limit = timeout_ > 0 ? std::max(timeout_, kStartSeconds) : kUnlimitedConnect;
     const double began = seconds();
-    while (!stopping()) {
-      std::vector<int> fds;
-      for (const std::string& e : address_->endpoints)
-        if (const int fd = connect_to(e); fd >= 0) fds.push_back(fd);
-      const int found = first_to_welcome(fds);
-      for (const int fd : fds)
-        if (fd != found) close(fd);
-      if (found >= 0) return found;
-      if (seconds() - began > limit)
+    std::vector<Attempt> attempts(address_->endpoints.size());
+    for (std::size_t i = 0; i < attempts.size(); ++i) attempts[i].endpoint = address_->endpoints[i];
+    int found = -1;
+    while (found < 0 && !stopping()) {
+      const double now = seconds();
+      if (now - began > limit)
         die(
             fmt::format("[fault] {} cannot connect to {} at {} within {:g} s. Check the firewall and the "
                         "route between the hosts",
                         who(), address_->in_rank ? "the first rank" : "the launcher",
                         fmt::join(address_->endpoints, ", "), limit));
-      pause(-1, 0.2);
+      std::vector<pollfd> polls{{wake_[0], POLLIN, 0}};
+      for (Attempt& a : attempts) {
+        if (a.fd < 0 && now >= a.next) a = {a.endpoint, connect_to(a.endpoint), false, now + kAgain, {}};
+        polls.push_back({a.fd, static_cast<short>(a.greeted ? POLLIN : POLLOUT), 0});
+      }
+      poll(polls.data(), polls.size(), 100);
+      for (std::size_t i = 0; i < attempts.size() && found < 0; ++i)
+        if (polls[i + 1].revents && is_welcome(attempts[i])) found = std::exchange(attempts[i].fd, -1);
     }
-    return -1;
+    for (const Attempt& a : attempts)
+      if (a.fd >= 0) close(a.fd);
+    return found;
   }
 
-  // The first of the pending connections whose peer proves to be the server. Failed ones are closed and
-  // removed.
-  int first_to_welcome(std::vector<int>& fds) {
-    constexpr double kPatience = 2;  // s
-    const std::string hello = fmt::format("redco-watch {} {} {} {}", address_->client_key, rank_, getpid(),
-                                          word(host_name().c_str()));
-    std::vector<bool> greeted(fds.size(), false);
-    std::vector<LineReceiver> in(fds.size());
+  // Goes on with an attempt whose socket is ready: true if its peer has proved to be the server. A failed one
+  // is closed.
+  bool is_welcome(Attempt& a) {
+    bool failed = false;
     std::vector<std::string> lines;
-    for (const double began = seconds(); seconds() - began < kPatience && !fds.empty() && !stopping();) {
-      std::vector<pollfd> polls{{wake_[0], POLLIN, 0}};
-      for (std::size_t i = 0; i < fds.size(); ++i)
-        polls.push_back({fds[i], static_cast<short>(greeted[i] ? POLLIN : POLLOUT), 0});
-      poll(polls.data(), polls.size(), 100);
-      for (std::size_t i = fds.size(); i-- > 0;) {
-        if (!polls[i + 1].revents) continue;
-        bool failed = false;
-        lines.clear();
-        if (!greeted[i]) {
-          failed = !send_line(fds[i], hello);
-          greeted[i] = true;
-        } else {
-          failed = in[i].receive(fds[i], lines) != LineReceiver::Got::nothing;
-        }
-        if (!lines.empty() && lines[0] == "welcome " + address_->server_key) {
-          early_.assign(lines.begin() + 1, lines.end());
-          return fds[i];
-        }
-        if (!failed && lines.empty()) continue;
-        close(fds[i]);
-        fds.erase(fds.begin() + static_cast<std::ptrdiff_t>(i));
-        greeted.erase(greeted.begin() + static_cast<std::ptrdiff_t>(i));
-        in.erase(in.begin() + static_cast<std::ptrdiff_t>(i));
-      }
+    if (!a.greeted) {
+      failed = !send_line(a.fd, fmt::format("redco-watch {} {} {} {}", address_->client_key, rank_, getpid(),
+                                            word(host_name().c_str())));
+      a.greeted = true;
+    } else {
+      failed = a.in.receive(a.fd, lines) != LineReceiver::Got::nothing;
     }
-    return -1;
+    if (!lines.empty() && lines[0] == "welcome " + address_->server_key) {
+      early_.assign(lines.begin() + 1, lines.end());
+      return true;
+    }
+    if (failed || !lines.empty()) {
+      close(a.fd);
+      a.fd = -1;
+    }
+    return false;
   }
 
   void report(int fd) {
@@ -248,6 +252,8 @@ class Client {
         if (line == "end") end();
         if (line == "free") return;
         if (line.starts_with("stop ")) request_end(std::atoi(line.c_str() + 5));
+        // The main thread may hang while it holds the log's lock.
+        if (line == "unread") give_time(note_unread_messages, 0);
         answered = answered || line == "alive";
         answer = now;
       }

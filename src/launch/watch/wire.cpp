@@ -87,7 +87,7 @@ int listening_socket(int family, bool loopback, int& port) {
     size = sizeof(sockaddr_in6);
   }
   socklen_t got = sizeof at;
-  if (bind(fd, reinterpret_cast<sockaddr*>(&at), size) != 0 || listen(fd, 128) != 0 ||
+  if (bind(fd, reinterpret_cast<sockaddr*>(&at), size) != 0 || listen(fd, SOMAXCONN) != 0 ||
       getsockname(fd, reinterpret_cast<sockaddr*>(&at), &got) != 0) {
     const int why = errno;
     close(fd);

@@ -8,6 +8,7 @@
 //   welcome SERVER_KEY                        answers a valid first line; other connections are closed
 //   alive                                     answers a beat: a client sends the next beat only after it
 //   stop SIGNAL                               asks the process to save and end, as this signal does
+//   unread                                    nobody reads the job's messages: the log file gets a line
 //   end                                       the process must end now, with code 5
 //   free                                      the watching ends; the process continues
 #pragma once
