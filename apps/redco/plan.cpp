@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "commands/choose_layout.h"
 #include "commands/plan_job.h"
+#include "plan/report.h"
 
 namespace redco::cli {
 

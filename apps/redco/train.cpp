@@ -8,6 +8,7 @@
 #include "commands/choose_layout.h"
 #include "commands/plan_job.h"
 #include "commands/validate.h"
+#include "plan/report.h"
 
 namespace redco::cli {
 

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/words.h"
 #include "comm/group.h"
-#include "config/yaml.h"
+#include "config/dump.h"
 #include "pipeline/mixture.h"
 #include "pipelines/pipelines.h"
 #include "tensor/context.h"

@@ -17,6 +17,8 @@
 #include "ckpt/peft.h"
 #include "ckpt/publish.h"
 #include "ckpt/verify_checkpoint.h"
+#include "config/bind.h"
+#include "config/include.h"
 #include "data/builtin/builtin.h"
 #include "job/checkpoint_job.h"
 #include "job/named_models.h"

@@ -12,7 +12,7 @@
 #include "ckpt/publish.h"
 #include "commands/measure_machine.h"
 #include "commands/plan_request.h"
-#include "config/yaml.h"
+#include "config/bind.h"
 #include "launch/slurm.h"
 #include "launch/topology.h"
 #include "pipelines/pipelines.h"

@@ -9,7 +9,7 @@
 #include "generate/forward_pass.h"
 #include "generate/generate.h"
 #include "launch/resource_limits.h"
-#include "plan/base_memory.h"
+#include "plan/memory.h"
 #include "train/step_embeddings.h"
 
 namespace redco {

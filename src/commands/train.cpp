@@ -30,6 +30,7 @@
 #include "metrics/metric_text.h"
 #include "pipeline/shared_objects.h"
 #include "pipelines/pipelines.h"
+#include "plan/report.h"
 #include "run/run.h"
 #include "train/predictor.h"
 #include "train/trainer.h"

@@ -1,4 +1,5 @@
-// Reads a YAML tree into declared settings; checks keys, types and ranges.
+#include "config/bind.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,9 +11,10 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "base/words.h"
+#include "config/overrides.h"
 #include "config/paths.h"
+#include "config/resolve.h"
 #include "config/tree.h"
-#include "config/yaml.h"
 
 namespace redco {
 
@@ -325,52 +327,6 @@ void bind_known(const std::vector<Setting>& settings, YamlNode& map, const std::
     for (const auto& restore : back) restore();
     unknown.push_back(prefix + e.key);
   }
-}
-
-// The setting "train.seed"; null if there is none.
-const Setting* setting_of(const std::vector<Setting>& settings, const std::string& key) {
-  const Setting* s = declared(settings, key.substr(0, key.find('.')));
-  const auto dot = key.find('.');
-  if (!s || dot == std::string::npos) return s;
-  return s->kind == Kind::section ? setting_of(s->fields, key.substr(dot + 1)) : nullptr;
-}
-
-// "train.seed=1" as the tree {train: {seed: 1}}.
-YamlNode parse_override(const std::vector<Setting>& settings, const std::string& text) {
-  const std::string source = fmt::format("override {}", quote(text));
-  const auto equals = text.find('=');
-  if (equals == std::string::npos) throw UsageError("{}: expected key=value", source);
-  if (!is_utf8(text)) throw UsageError("{}: not UTF-8 text", source);
-  std::string key = text.substr(0, equals);
-  const Setting* setting = setting_of(settings, key);
-  YamlNode n;
-  if (setting && setting->is_literal) {
-    n.kind = YamlNode::Kind::scalar;
-    n.text = text.substr(equals + 1);
-    n.quoted = true;
-    n.place = {source};
-  } else {
-    n = parse_yaml_value(text.substr(equals + 1), source);
-  }
-  if (key == kIncludeKey && !setting)
-    throw UsageError("{}: include is a key of job files; name the other file on the command line", source);
-  if (key.find('[') != std::string::npos) {
-    throw UsageError("{}: a list is replaced as a whole; write {}=[...]", source,
-                     key.substr(0, key.find('[')));
-  }
-  for (int depth = 0; !key.empty(); ++depth) {
-    const auto dot = key.rfind('.');
-    const std::string last = dot == std::string::npos ? key : key.substr(dot + 1);
-    if (last.empty() || depth >= kMaxYamlDepth) break;
-    YamlNode up;
-    up.kind = YamlNode::Kind::map;
-    up.place = {source};
-    up.map.push_back({last, {source}, std::move(n)});
-    n = std::move(up);
-    if (dot == std::string::npos) return n;
-    key.resize(dot);
-  }
-  throw UsageError("{}: '{}' is not a key; expected e.g. train.seed", source, text.substr(0, equals));
 }
 
 void add_keys(const std::vector<Setting>& settings, const std::string& prefix,

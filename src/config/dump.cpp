@@ -1,10 +1,9 @@
-// Settings as YAML text.
+#include "config/dump.h"
+
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "config/tree.h"
-#include "config/write.h"
-#include "config/yaml.h"
+#include "config/resolve.h"
 
 namespace redco {
 

@@ -1,4 +1,5 @@
-// Job files and the files that they include.
+#include "config/include.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,8 +8,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "config/paths.h"
+#include "config/resolve.h"
 #include "config/tree.h"
-#include "config/yaml.h"
 
 namespace redco {
 

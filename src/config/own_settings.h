@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "config/yaml.h"
+#include "config/bind.h"
 
 namespace redco {
 

@@ -1,4 +1,5 @@
-// Settings as documentation: JSON Schema, Markdown, help texts.
+#include "config/reference.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,9 +9,9 @@
 
 #include "base/error.h"
 #include "base/words.h"
+#include "config/bind.h"
+#include "config/dump.h"
 #include "config/tree.h"
-#include "config/write.h"
-#include "config/yaml.h"
 
 namespace redco {
 

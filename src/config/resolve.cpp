@@ -1,4 +1,5 @@
-// Types of plain scalars by the YAML 1.2 core schema.
+#include "config/resolve.h"
+
 #include <fmt/format.h>
 
 #include <charconv>

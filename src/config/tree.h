@@ -52,12 +52,6 @@ YamlNode parse_yaml(const std::string& text, const std::string& source, const st
 // Parses the value of an override; the place of every node is `source`, without a line.
 YamlNode parse_yaml_value(const std::string& text, const std::string& source);
 
-// The value of a scalar or null by the core schema. A number that does not fit into i64 or double is a text.
-SettingValue resolve(const YamlNode& node);
-
-// The node as JSON text (", " and ": " as separators). Throws UsageError for .inf and .nan, which JSON lacks.
-std::string to_json_text(const YamlNode& node);
-
 // Merges `over` into `base`: maps key by key; other values are replaced. A null does not replace a map of
 // `base` unless null_clears.
 void merge(YamlNode& base, const YamlNode& over, bool null_clears = false);

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "ckpt/hub.h"
-#include "config/yaml.h"
+#include "config/bind.h"
 #include "nn/param_tree.h"
 #include "pipelines/pipelines.h"
 

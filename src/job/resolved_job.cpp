@@ -6,7 +6,7 @@
 #include "base/compress.h"
 #include "base/error.h"
 #include "base/hash.h"
-#include "config/yaml.h"
+#include "config/bind.h"
 
 namespace redco {
 

@@ -8,7 +8,9 @@
 
 #include "base/error.h"
 #include "base/words.h"
-#include "config/write.h"
+#include "config/bind.h"
+#include "config/dump.h"
+#include "config/include.h"
 
 namespace redco {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "config/yaml.h"
+#include "config/include.h"
 #include "job/job_config.h"
 
 namespace redco {

@@ -6,21 +6,22 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "launch/rank_environment.h"
+#include "launch/threads_per_rank.h"
 #include "shard/mesh_of.h"
 
 namespace redco {
+
+const HostFacts* facts_for(const LaunchRequest& r, const std::string& name) {
+  if (const auto it = r.facts.find(name); it != r.facts.end()) return &it->second;
+  if (name == "localhost" || same_host(name, r.here.name)) return &r.here;
+  return nullptr;
+}
 
 namespace {
 
 bool has(const Environment& e, const char* name) {
   const auto it = e.find(name);
   return it != e.end() && !it->second.empty();
-}
-
-const HostFacts* facts_for(const LaunchRequest& r, const std::string& name) {
-  if (const auto it = r.facts.find(name); it != r.facts.end()) return &it->second;
-  if (name == "localhost" || same_host(name, r.here.name)) return &r.here;
-  return nullptr;
 }
 
 // The hosts that may be used, each with its slots; empty: this machine, without an upper bound.
@@ -113,19 +114,6 @@ void check_connected(const LaunchRequest& r, const std::optional<SlurmJob>& slur
         pmi->second);
 }
 
-int cores_of(const LaunchRequest& r, const std::optional<SlurmJob>& slurm, const std::vector<Host>& hosts,
-             std::size_t h) {
-  const HostFacts* f = facts_for(r, hosts[h].name);
-  int cores = f ? f->cores : 0;
-  // In an allocation the allocated CPUs are the limit. They may be hardware threads, so known cores are one
-  // too.
-  if (slurm)
-    for (std::size_t i = 0; i < slurm->nodes.size() && i < slurm->cpus.size(); i++)
-      if (slurm->nodes[i].name == hosts[h].name)
-        cores = cores ? std::min(cores, slurm->cpus[i]) : slurm->cpus[i];
-  return cores;
-}
-
 // The launch plan of a process that is not a rank.
 LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slurm, LaunchPlan plan) {
   const std::vector<Host> usable = usable_hosts(r, slurm);
@@ -147,39 +135,19 @@ LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slu
   std::vector<const HostFacts*> facts;
   for (const Host& h : plan.hosts) facts.push_back(facts_for(r, h.name));
 
-  // Threads per rank: the lowest of cores / ranks over the hosts, the same on all ranks.
-  std::optional<int> share;
-  bool all_known = true, fits = true, fills = false, can_bind = true, cma = true;
-  for (std::size_t h = 0; h < plan.hosts.size(); h++) {
-    const int cores = cores_of(r, slurm, plan.hosts, h);
-    all_known = all_known && cores > 0;
-    can_bind = can_bind && (!facts[h] || facts[h]->can_bind);
-    cma = cma && (!facts[h] || facts[h]->cma);
-    if (cores > 0) share = std::min(share.value_or(1 << 16), std::max(1, cores / plan.hosts[h].slots));
+  bool can_bind = true, cma = true;
+  for (const HostFacts* f : facts) {
+    can_bind = can_bind && (!f || f->can_bind);
+    cma = cma && (!f || f->cma);
   }
-  if (slurm && slurm->cpus_per_task > 0) {
-    share = std::min(share.value_or(1 << 16), slurm->cpus_per_task);
-    all_known = true;
-  }
-  if (r.threads_per_rank)
-    plan.threads_per_rank = static_cast<int>(*r.threads_per_rank);
-  else if (all_known)
-    plan.threads_per_rank = share;
+  const ThreadShare share = threads_per_rank(r, slurm, plan.hosts);
+  plan.threads_per_rank = share.threads;
   const int threads = plan.threads_per_rank.value_or(1);
-  for (std::size_t h = 0; h < plan.hosts.size(); h++) {
-    const int cores = cores_of(r, slurm, plan.hosts, h), wanted = plan.hosts[h].slots * threads;
-    if (cores > 0 && wanted > cores) {
-      fits = false;
-      plan.notes.push_back(fmt::format(
-          "{} x {} share the {} usable cores of {}, which is slower than one thread per core. Lower "
-          "parallel.threads_per_rank or the number of ranks",
-          counted(plan.hosts[h].slots, "rank"), counted(threads, "thread"), cores, plan.hosts[h].name));
-    }
-    fills = fills || 2 * wanted > cores;
-  }
+  plan.notes.insert(plan.notes.end(), share.notes.begin(), share.notes.end());
   // Ranks are pinned only if the job takes more than half of a host: two small jobs would be pinned to the
   // same cores.
-  plan.bound = plan.n_ranks > 1 && all_known && plan.threads_per_rank && fits && fills && can_bind && !slurm;
+  plan.bound =
+      plan.n_ranks > 1 && share.all_known && share.threads && share.fits && share.fills && can_bind && !slurm;
   if (!can_bind && plan.n_ranks > 1)
     plan.notes.push_back(
         "ranks are not pinned to cores: the affinity of this process is limited or cannot be set");
@@ -188,7 +156,7 @@ LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slu
   // Waking a thread that sleeps takes longer than many loops. Threads that own their cores spin up to 300 us
   // before they sleep; threads that have a core each, but may share it with other jobs, up to 50 us; others
   // sleep immediately.
-  const char* spins = plan.bound ? "10000" : all_known && fits ? "1000" : "0";
+  const char* spins = plan.bound ? "10000" : share.all_known && share.fits ? "1000" : "0";
   for (const auto& [name, value] : Environment{{"OMP_WAIT_POLICY", "passive"}, {"GOMP_SPINCOUNT", spins}})
     if (!has(r.environment, name.c_str())) plan.environment.emplace(name, value);
   for (const auto& [name, what] : {std::pair("REDCO_ISA", "redco's kernels use this instruction set"),
@@ -208,7 +176,7 @@ LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slu
   m.options.n_ranks = plan.n_ranks;
   m.options.hosts = plan.hosts;
   if (plan.bound) m.options.pinned_cores = threads;
-  m.options.oversubscribe = !fits;
+  m.options.oversubscribe = !share.fits;
   if (!cma) m.options.mca["btl_vader_single_copy_mechanism"] = "none";
   const bool other_hosts = several || !facts[0] || facts[0] != &r.here;
   if (other_hosts) reach_hosts(r, !slurm, m);

@@ -41,6 +41,9 @@ struct LaunchRequest {
       facts;  // of other hosts, by the names in hosts (probe_hosts); may be empty
 };
 
+// Null: the host is unknown here.
+const HostFacts* facts_for(const LaunchRequest& request, const std::string& host);
+
 struct LaunchPlan {
   // rank: mpirun or srun started this process as a rank; alone: the job has one rank and runs in this
   // process; mpirun: this process starts the ranks.

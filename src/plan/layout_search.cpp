@@ -14,7 +14,7 @@ constexpr double kSlower = 1.05;
 
 class Search {
  public:
-  explicit Search(const PlanRequest& request) : request_(request), weigher_(request) {}
+  explicit Search(const PlanRequest& request) : request_(request), memory_(request) {}
 
   // The micro-batches of a mesh, with or without recompute.
   void add(const Mesh& mesh, StateSharding sharding) {
@@ -62,9 +62,9 @@ class Search {
     if (!s) return std::nullopt;
     s->recompute = recompute;
     s->sharding = sharding;
-    if (!weigher_.may_fit(*s) && found_.nearest) return std::nullopt;
+    if (!memory_.may_fit(*s) && found_.nearest) return std::nullopt;
     Trace trace;
-    const PlanCandidate c = weigher_.weigh(*s, 0, &trace);
+    const PlanCandidate c = memory_.of(*s, 0, &trace);
     if (c.fits()) return TimedSetting{*s, c.memory, trace.time.total};
     const auto lack = [](const PlanCandidate& x) { return x.memory.total() - x.limit; };
     if (!found_.nearest || lack(c) < lack(*found_.nearest)) found_.nearest = c;
@@ -72,7 +72,7 @@ class Search {
   }
 
   const PlanRequest& request_;
-  Weigher weigher_;
+  CandidateMemory memory_;
   LayoutSearch found_;
 };
 

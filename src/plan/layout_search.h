@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "plan/candidate.h"
+#include "plan/search.h"
 
 namespace redco {
 

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/words.h"
-#include "plan/candidate.h"
+#include "plan/search.h"
 #include "shard/mesh_of.h"
 
 namespace redco {
@@ -50,8 +50,8 @@ std::vector<std::string> cost_of_rules(const PlanRequest& r, const PlanSetting& 
   auto collectives_with = [&](std::vector<CustomRule> rules) {
     PlanRequest q = r;
     q.rules = std::move(rules);
-    Weigher w(q);
-    return trace_step(w.trace_request(s, 0)).collectives;
+    CandidateMemory memory(q);
+    return trace_step(memory.trace_request(s, 0)).collectives;
   };
   const auto standard = collectives_with({});
   std::vector<std::string> out;
@@ -131,7 +131,7 @@ std::optional<PlanCandidate> with_sequence_parallel(const PlanRequest& r, const 
   if (s.mesh.mp() == 1 || r.step.sequence_parallel || !is_short) return std::nullopt;
   PlanRequest q = r;
   q.step.sequence_parallel = true;
-  const PlanCandidate c = Weigher(q).weigh(s);
+  const PlanCandidate c = CandidateMemory(q).of(s);
   return c.memory.total() < p.memory.total() ? std::optional(c) : std::nullopt;
 }
 
@@ -166,23 +166,23 @@ PlanSetting fixed_setting(const PlanRequest& r) {
 
 PlanReport make_plan(const PlanRequest& r) {
   REDCO_CHECK(r.pipeline && !r.machines.slots.empty() && r.length >= 1);
-  Weigher weigher(r);
+  CandidateMemory memory(r);
   PlanReport out;
   out.title = r.title;
   out.machines = r.machines.text;
   out.length = r.length;
-  out.n_parameters = weigher.n_parameters();
-  out.n_trained = weigher.n_trained();
+  out.n_parameters = memory.n_parameters();
+  out.n_trained = memory.n_trained();
   out.notes = r.assumed;
   const StateSharding wanted = r.step.sharding;
   if (r.search) {
-    const PlanCandidate best = search_setting(r, weigher, wanted, false, &out.next);
+    const PlanCandidate best = search_setting(r, memory, wanted, false, &out.next);
     out.setting = best.setting;
     // The best setting inside the hosts with sharded state.
     if (wanted == StateSharding::none && (!best.fits() || best.crosses))
       for (const StateSharding s :
            {StateSharding::optimizer, StateSharding::gradients, StateSharding::parameters}) {
-        const PlanCandidate c = search_setting(r, weigher, s, true, nullptr);
+        const PlanCandidate c = search_setting(r, memory, s, true, nullptr);
         if (!c.fits()) continue;
         out.alternative = c;
         break;
@@ -192,9 +192,9 @@ PlanReport make_plan(const PlanRequest& r) {
   }
 
   const PlanSetting& s = out.setting;
-  const ShardedSpecs& sharded = weigher.specs(s.mesh.mp());
+  const ShardedSpecs& sharded = memory.specs(s.mesh.mp());
   Trace trace;
-  const PlanCandidate mine = weigher.weigh(s, 0, &trace);
+  const PlanCandidate mine = memory.of(s, 0, &trace);
   out.sharding = sharded.sharding;
   out.memory = mine.memory;
   out.smallest_total = mine.memory.total();
@@ -215,7 +215,7 @@ PlanReport make_plan(const PlanRequest& r) {
     double flops = trace.flops;
     if (rank != 0) {
       Trace other;
-      const PlanCandidate c = weigher.weigh(s, rank, &other);
+      const PlanCandidate c = memory.of(s, rank, &other);
       out.smallest_total = std::min(out.smallest_total, c.memory.total());
       flops = other.flops;
       if (out.time && other.time.total > out.time->total) out.time = other.time;
@@ -223,7 +223,7 @@ PlanReport make_plan(const PlanRequest& r) {
     out.flops += flops * static_cast<double>(count);
   }
   const bool own = r.machines.own_memory;
-  out.smallest_n_model_shards = smallest_shards(r, weigher, s, own ? r.machines.ranks() : s.mesh.ranks());
+  out.smallest_n_model_shards = smallest_shards(r, memory, s, own ? r.machines.ranks() : s.mesh.ranks());
 
   if (!out.fits) out.devices_needed = devices_needed(r, s);
   out.why_batch = why_batch(r, out);

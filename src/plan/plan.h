@@ -109,7 +109,4 @@ struct PlanReport {
 // set.
 PlanReport make_plan(const PlanRequest& request);
 
-std::string to_text(const PlanReport& report);
-std::string to_json(const PlanReport& report);
-
 }  // namespace redco

@@ -1,9 +1,10 @@
+#include "plan/report.h"
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "base/words.h"
-#include "plan/plan.h"
 
 namespace redco {
 

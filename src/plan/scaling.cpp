@@ -20,7 +20,7 @@ std::optional<TimedSetting> kept(const PlanRequest& r, const PlanSetting& like) 
   s->recompute = like.recompute;
   s->sharding = like.sharding;
   Trace trace;
-  const PlanCandidate c = Weigher(r).weigh(*s, 0, &trace);
+  const PlanCandidate c = CandidateMemory(r).of(*s, 0, &trace);
   if (!c.fits()) return std::nullopt;
   return TimedSetting{*s, c.memory, trace.time.total};
 }

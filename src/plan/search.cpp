@@ -1,7 +1,6 @@
-// The search for a setting that fits.
-#include <algorithm>
+#include "plan/search.h"
 
-#include "plan/candidate.h"
+#include <algorithm>
 
 namespace redco {
 
@@ -28,8 +27,8 @@ std::optional<PlanSetting> with_batches(const PlanRequest& r, const Mesh& mesh,
   return s;
 }
 
-PlanCandidate search_setting(const PlanRequest& r, Weigher& w, StateSharding sharding, bool inside_only,
-                             std::optional<PlanCandidate>* next) {
+PlanCandidate search_setting(const PlanRequest& r, CandidateMemory& memory, StateSharding sharding,
+                             bool inside_only, std::optional<PlanCandidate>* next) {
   const i64 devices = r.n_ranks.value_or(r.machines.ranks());
   std::vector<Mesh> inside, across;
   for (i64 mp = 1; mp <= devices; ++mp) {
@@ -41,21 +40,21 @@ PlanCandidate search_setting(const PlanRequest& r, Weigher& w, StateSharding sha
   if (r.recompute) recomputes = {*r.recompute};
 
   std::optional<PlanCandidate> best, nearest;
-  auto weigh = [&](const Mesh& mesh, bool recompute, i64 rows,
-                   bool even_if_hopeless) -> std::optional<PlanCandidate> {
+  auto candidate = [&](const Mesh& mesh, bool recompute, i64 rows,
+                       bool even_if_hopeless) -> std::optional<PlanCandidate> {
     auto s = with_batches(r, mesh, r.per_device ? r.per_device : std::optional<i64>(rows));
     if (!s) return std::nullopt;
     s->recompute = recompute;
     s->sharding = sharding;
-    if (!even_if_hopeless && !w.may_fit(*s)) return std::nullopt;
-    return w.weigh(*s);
+    if (!even_if_hopeless && !memory.may_fit(*s)) return std::nullopt;
+    return memory.of(*s);
   };
   std::vector<const std::vector<Mesh>*> kinds = {&inside};
   if (!inside_only) kinds.push_back(&across);
   for (const auto* meshes : kinds) {
     for (const bool recompute : recomputes) {
       for (const Mesh& mesh : *meshes) {
-        auto c = weigh(mesh, recompute, 1, false);
+        auto c = candidate(mesh, recompute, 1, false);
         if (!c) continue;
         if (!c->fits()) {
           if (!nearest || lack(*c) < lack(*nearest)) nearest = c;
@@ -71,7 +70,7 @@ PlanCandidate search_setting(const PlanRequest& r, Weigher& w, StateSharding sha
   if (!best) {
     if (!nearest) {  // even parameters and state do not fit: use the most shards
       const std::vector<Mesh>& meshes = !across.empty() && !inside_only ? across : inside;
-      if (!meshes.empty()) nearest = weigh(meshes.back(), recomputes.back(), 1, true);
+      if (!meshes.empty()) nearest = candidate(meshes.back(), recomputes.back(), 1, true);
     }
     if (!nearest) {  // dp > global_batch_size on every mesh that divides the devices
       const i64 mp = r.n_model_shards.value_or(1);
@@ -79,7 +78,7 @@ PlanCandidate search_setting(const PlanRequest& r, Weigher& w, StateSharding sha
           .mesh = Mesh(1, static_cast<int>(mp)), .global_batch = r.global_batch.value_or(1), .per_device = 1};
       s.recompute = recomputes.back();
       s.sharding = sharding;
-      nearest = w.weigh(s);
+      nearest = memory.of(s);
     }
     return *nearest;
   }
@@ -89,7 +88,7 @@ PlanCandidate search_setting(const PlanRequest& r, Weigher& w, StateSharding sha
   std::optional<PlanCandidate> over;
   if (!r.per_device)
     for (i64 rows = 2; rows <= most; rows *= 2) {
-      auto c = weigh(mesh, best->setting.recompute, rows, true);
+      auto c = candidate(mesh, best->setting.recompute, rows, true);
       if (!c) break;
       if (!c->fits()) {
         over = c;
@@ -100,8 +99,8 @@ PlanCandidate search_setting(const PlanRequest& r, Weigher& w, StateSharding sha
   if (!over) {  // the micro-batch cannot grow: try fewer shards
     for (i64 mp = mesh.mp() - 1; mp >= 1 && !over && !r.n_model_shards; --mp) {
       if (devices % mp != 0) continue;
-      auto c = weigh({static_cast<int>(devices / mp), static_cast<int>(mp)}, best->setting.recompute,
-                     best->setting.per_device, true);
+      auto c = candidate({static_cast<int>(devices / mp), static_cast<int>(mp)}, best->setting.recompute,
+                         best->setting.per_device, true);
       if (c && !c->fits()) over = c;
     }
   }
@@ -109,7 +108,8 @@ PlanCandidate search_setting(const PlanRequest& r, Weigher& w, StateSharding sha
   return *best;
 }
 
-std::optional<i64> smallest_shards(const PlanRequest& r, Weigher& w, const PlanSetting& like, i64 devices) {
+std::optional<i64> smallest_shards(const PlanRequest& r, CandidateMemory& memory, const PlanSetting& like,
+                                   i64 devices) {
   std::vector<bool> recomputes = {like.recompute};
   if (r.search && !r.recompute) recomputes = {false, true};
   for (i64 mp = 1; mp <= devices; ++mp) {
@@ -122,8 +122,8 @@ std::optional<i64> smallest_shards(const PlanRequest& r, Weigher& w, const PlanS
       if (!s) continue;
       s->recompute = recompute;
       s->sharding = like.sharding;
-      if (!w.may_fit(*s)) break;
-      if (w.weigh(*s).fits()) return mp;
+      if (!memory.may_fit(*s)) break;
+      if (memory.of(*s).fits()) return mp;
     }
   }
   return std::nullopt;
@@ -135,7 +135,7 @@ std::optional<i64> devices_needed(const PlanRequest& request, const PlanSetting&
   if (!m.memories.empty()) m.memory = *std::min_element(m.memories.begin(), m.memories.end());
   m.memories.clear();
   m.names.clear();
-  Weigher w(r);
+  CandidateMemory memory(r);
   const std::optional<i64> rows = r.search && !r.per_device ? std::optional<i64>(1) : like.per_device;
   for (i64 n = 1; n <= kMostDevices;) {
     m.slots.assign(static_cast<size_t>(n), 1);
@@ -143,8 +143,8 @@ std::optional<i64> devices_needed(const PlanRequest& request, const PlanSetting&
     if (!s) return std::nullopt;
     s->recompute = like.recompute;
     s->sharding = like.sharding;
-    const bool hopeless = !w.may_fit(*s);
-    if (!hopeless && w.weigh(*s).fits()) return n;
+    const bool hopeless = !memory.may_fit(*s);
+    if (!hopeless && memory.of(*s).fits()) return n;
     n += hopeless ? 1 : std::max<i64>(1, n / 8);
   }
   return std::nullopt;

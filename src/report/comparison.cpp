@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/words.h"
+#include "config/resolve.h"
 #include "config/tree.h"
 #include "metrics/metric_direction.h"
 #include "report/chart.h"

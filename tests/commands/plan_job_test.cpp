@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plan/report.h"
 #include "support/error_text.h"
 #include "support/jobs.h"
 #include "support/temp_dir.h"

@@ -5,6 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "config/bind.h"
+#include "config/dump.h"
+#include "config/overrides.h"
+#include "config/reference.h"
 #include "config/settings_testing.h"
 
 namespace redco::test {

@@ -1,11 +1,13 @@
 // Job files that include others.
+#include "config/include.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "base/error.h"
-#include "config/yaml.h"
+#include "config/bind.h"
 #include "support/temp_dir.h"
 
 namespace redco {

@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "config/yaml.h"
+#include "config/bind.h"
 #include "support/temp_dir.h"
 
 namespace redco {

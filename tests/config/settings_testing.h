@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "config/yaml.h"
+#include "config/bind.h"
 
 namespace redco::test {
 

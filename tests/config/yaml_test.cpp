@@ -1,5 +1,4 @@
 // Invalid, hostile and ambiguous YAML texts.
-#include "config/yaml.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +7,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "config/resolve.h"
 #include "config/tree.h"
 #include "support/time_factor.h"
 

@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "config/yaml.h"
+#include "config/bind.h"
 #include "pipelines/pipelines.h"
 #include "support/jobs.h"
 

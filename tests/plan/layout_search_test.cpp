@@ -29,7 +29,7 @@ Planned on_devices(const std::string& devices, i64 batch,
 
 // The fastest of all settings, one after the other.
 double best_of_all(const PlanRequest& r) {
-  Weigher w(r);
+  CandidateMemory memory(r);
   double best = 1e30;
   const i64 n = *r.n_ranks;
   for (i64 mp = 1; mp <= n; ++mp)
@@ -41,7 +41,7 @@ double best_of_all(const PlanRequest& r) {
           setting->recompute = recompute;
           setting->sharding = s;
           Trace trace;
-          if (w.weigh(*setting, 0, &trace).fits()) best = std::min(best, trace.time.total);
+          if (memory.of(*setting, 0, &trace).fits()) best = std::min(best, trace.time.total);
         }
   return best;
 }

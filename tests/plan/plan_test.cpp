@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "plan/report.h"
 #include "planning.h"
 
 namespace redco {

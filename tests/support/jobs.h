@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "config/yaml.h"
+#include "config/bind.h"
 #include "job/job_config.h"
 
 namespace redco::test {

@@ -1,10 +1,9 @@
-#include "plan/candidate.h"
+#include "plan/memory.h"
 
 #include <algorithm>
 
 #include "base/error.h"
 #include "comm/hosts.h"
-#include "plan/base_memory.h"
 
 namespace redco {
 
@@ -26,7 +25,7 @@ i64 staging_bytes(const std::vector<LedgerLine>& collectives, const Mesh& mesh) 
 
 }  // namespace
 
-const ShardedSpecs& Weigher::specs(int mp) {
+const ShardedSpecs& CandidateMemory::specs(int mp) {
   auto it = specs_.find(mp);
   if (it == specs_.end())
     it = specs_
@@ -36,7 +35,7 @@ const ShardedSpecs& Weigher::specs(int mp) {
   return it->second;
 }
 
-i64 Weigher::n_parameters() {
+i64 CandidateMemory::n_parameters() {
   if (n_parameters_ < 0) {
     n_parameters_ = 0;
     const ModelParams all = request_.pipeline->all_params();
@@ -45,7 +44,7 @@ i64 Weigher::n_parameters() {
   return n_parameters_;
 }
 
-i64 Weigher::n_trained() {
+i64 CandidateMemory::n_trained() {
   if (n_trained_ < 0) {
     n_trained_ = 0;
     const ModelParams all = request_.pipeline->all_params();
@@ -56,7 +55,7 @@ i64 Weigher::n_trained() {
   return n_trained_;
 }
 
-const LeastBytes& Weigher::least_bytes() {
+const LeastBytes& CandidateMemory::least_bytes() {
   if (least_bytes_) return *least_bytes_;
   least_bytes_.emplace();
   const std::vector<ParamGroup> groups = request_.pipeline->checked_groups();
@@ -80,7 +79,7 @@ const LeastBytes& Weigher::least_bytes() {
   return *least_bytes_;
 }
 
-bool Weigher::may_fit(const PlanSetting& s) {
+bool CandidateMemory::may_fit(const PlanSetting& s) {
   // Parameters, gradients and optimizer state; the fullest rank has at least the mean.
   const LeastBytes& least = least_bytes();
   const auto share = [&](StateSharding from) { return s.sharding >= from ? 1.0 / s.mesh.dp() : 1.0; };
@@ -90,7 +89,7 @@ bool Weigher::may_fit(const PlanSetting& s) {
   return bytes / s.mesh.mp() <= static_cast<double>(request_.machines.tightest(s.mesh.ranks()).of_rank());
 }
 
-TraceRequest Weigher::trace_request(const PlanSetting& s, int rank) {
+TraceRequest CandidateMemory::trace_request(const PlanSetting& s, int rank) {
   TraceRequest t{.pipeline = request_.pipeline,
                  .mesh = s.mesh,
                  .rank = rank,
@@ -107,7 +106,7 @@ TraceRequest Weigher::trace_request(const PlanSetting& s, int rank) {
   return t;
 }
 
-PlanCandidate Weigher::weigh(const PlanSetting& s, int rank, Trace* out) {
+PlanCandidate CandidateMemory::of(const PlanSetting& s, int rank, Trace* out) {
   TraceRequest t = trace_request(s, rank);
   if (out && request_.model) {
     t.model = request_.model.get();
