@@ -148,6 +148,30 @@ FIXTURES = {
     # Three token types, none in the inputs; another activation, also in the head.
     "bert-variants": ("bert", dict(BERT, type_vocab_size=3, hidden_act="gelu_new", layer_norm_eps=1e-6,
                                    pad_token_id=5)),
+    "xlm-roberta-class": ("xlm-roberta", dict(BERT, type_vocab_size=1, pad_token_id=1, num_labels=3)),
+    "mpnet": ("mpnet", dict(BERT, max_position_embeddings=26)),
+    "mpnet-class": ("mpnet", dict(BERT, max_position_embeddings=26, num_labels=3)),
+    # Embeddings narrower than the model.
+    "electra": ("electra", dict(BERT, embedding_size=14, pad_token_id=3)),
+    "electra-class": ("electra", dict(BERT, embedding_size=24, num_labels=4)),
+    # Four layers of two groups: the layers of a group share their parameters.
+    "albert": ("albert", dict(BERT, embedding_size=10, num_hidden_layers=4, num_hidden_groups=2)),
+    "albert-class": ("albert", dict(BERT, embedding_size=10, num_labels=3, classifier_dropout_prob=0.0)),
+    "distilbert-mlm": ("distilbert", dict(vocab_size=VOCAB, dim=24, n_layers=2, n_heads=3, hidden_dim=38,
+                                          max_position_embeddings=24, dropout=0.0, attention_dropout=0.0)),
+    # Biases everywhere, the mean of all tokens, windows of 2 tokens to each side.
+    "modernbert-class": ("modernbert", dict(vocab_size=VOCAB, hidden_size=24, num_hidden_layers=3,
+                                            num_attention_heads=3, intermediate_size=22, local_attention=5,
+                                            norm_bias=True, attention_bias=True, mlp_bias=True,
+                                            classifier_bias=True, classifier_pooling="mean", num_labels=3,
+                                            classifier_activation="silu", pad_token_id=0, bos_token_id=1,
+                                            eos_token_id=2, cls_token_id=1, sep_token_id=2)),
+    # Other projections for positions, no buckets, positions and types in the embedding too.
+    "deberta-v2-mlm": ("deberta-v2", dict(BERT, relative_attention=True, pos_att_type=["c2p", "p2c"],
+                                          max_relative_positions=7, norm_rel_ebd="none", type_vocab_size=2)),
+    "nomic_bert": ("nomic_bert", dict(BERT, pad_token_id=2)),
+    "nomic_bert-class": ("nomic_bert", dict(BERT, num_labels=3)),
+    "mbart": ("mbart", dict(BART, scale_embedding=True, activation_function="relu")),
     # Positions are counted from the padding id. The head always uses gelu, independent of hidden_act.
     "roberta-mlm": ("roberta", dict(BERT, type_vocab_size=1, hidden_act="relu", pad_token_id=4, bos_token_id=0)),
 }
@@ -184,7 +208,8 @@ def as_saved(name, t, mixtral):
 def compute(model, inputs):
     """Hidden states, logits, loss and gradients of the inputs."""
     model.zero_grad()
-    out = model(**inputs, output_hidden_states=True, use_cache=False)
+    cache = {} if model.config.model_type in ENCODERS else {"use_cache": False}
+    out = model(**inputs, output_hidden_states=True, **cache)
     out.loss.backward()
     stacks = ["encoder_hidden", "decoder_hidden"] if model.config.is_encoder_decoder else ["hidden"]
     results = {f"{s}.{i}": h for s in stacks for i, h in enumerate(out[f"{s}_states"])}
@@ -193,9 +218,31 @@ def compute(model, inputs):
         n = n.replace("lm_head.", "embed_out.") if model.config.model_type == "gpt_neox" else n
         results |= as_saved(f"grad.{n}", torch.zeros_like(p) if p.grad is None else p.grad,
                             model.config.model_type == "mixtral")
+    if model.config.model_type == "nomic_bert":
+        results = nomic_names(results)
     return {n: t.detach().clone().contiguous() for n, t in results.items()}
 
 
+def nomic_names(results):
+    """transformers 5 computes with three projections, but writes one."""
+    names = {".layers.": ".encoder.layers.", "embeddings.LayerNorm": "emb_ln", "self_attn.o_proj": "attn.out_proj",
+             "up_proj": "fc11", "gate_proj": "fc12", "down_proj": "fc2", "post_attention_layernorm": "norm1",
+             "post_mlp_layernorm": "norm2"}
+    out = {}
+    for name, t in results.items():
+        if ".self_attn.k_proj." in name or ".self_attn.v_proj." in name:
+            continue
+        if ".self_attn.q_proj." in name:
+            t = torch.cat([results[name.replace("q_proj", f"{p}_proj")] for p in "qkv"])
+            name = name.replace("self_attn.q_proj", "attn.Wqkv")
+        for new, old in names.items():
+            name = name.replace(new, old) if name.startswith("grad.") else name
+        out[name] = t
+    return out
+
+
+ENCODERS = ("bert", "roberta", "xlm-roberta", "mpnet", "electra", "albert", "distilbert", "modernbert", "nomic_bert",
+            "deberta-v2")
 # Families of transformers 4.41 whose keys are those of v4().
 OLDER = ("gpt2", "gptj", "opt", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "mixtral")
 GENERATED = ("qwen3", "gemma", "gemma2", "gemma3", "mixtral")  # with ids and three AdamW steps, in the format of `redco verify`
@@ -270,9 +317,9 @@ def make(name, family, settings):
     config = tf.AutoConfig.for_model(family, **settings)
     config._experts_implementation = "eager"  # the other implementations have no float64
     two_stacks = config.is_encoder_decoder
-    encoder = family in ("bert", "roberta")
-    kind = (tf.AutoModelForSeq2SeqLM if two_stacks else tf.AutoModelForMaskedLM if encoder
-            else tf.AutoModelForCausalLM)
+    encoder, classes = family in ENCODERS, name.endswith("-class")
+    kind = (tf.AutoModelForSeq2SeqLM if two_stacks else tf.AutoModelForSequenceClassification if classes
+            else tf.AutoModelForMaskedLM if encoder else tf.AutoModelForCausalLM)
     # Falcon's eager attention adds ALiBi twice.
     attention = "sdpa" if getattr(config, "alibi", False) else "eager"
     model = kind.from_config(config, attn_implementation=attention, dtype=torch.float32).eval()
@@ -290,14 +337,17 @@ def make(name, family, settings):
     ids = torch.randint(0, VOCAB, (3, 20 if two_stacks else 12), generator=generator)
     ids[0, 3] = ids[1, 2] = config.pad_token_id if config.pad_token_id is not None else 5  # an ordinary token
     mask = torch.ones_like(ids)
-    mask[1, 9:] = 0  # padded on the right
+    # Padded on the right; a query whose window has no token has no numbers in PyTorch.
+    mask[1, 10 if family == "modernbert" else 9:] = 0
     if family not in ("bloom", "falcon"):  # transformers counts ALiBi's distances without the gap
         mask[2, 4] = 0  # and a gap
     labels = torch.where(mask == 1, ids, -100)
     if two_stacks:
         labels = torch.randint(0, VOCAB, (3, 9), generator=generator)
         labels[1, 5:] = labels[2, 3] = -100
-    if encoder:
+    if classes:
+        labels = torch.randint(0, config.num_labels, (3,), generator=generator)
+    elif encoder:
         labels[:, ::3] = -100
     inputs = {"input_ids": ids, "attention_mask": mask, "labels": labels}
     if two_stacks:
@@ -321,7 +371,8 @@ def make(name, family, settings):
     write = lambda file, value: (folder / file).write_text(json.dumps(value, indent=2) + "\n")
     write("tolerances.json", {"float32_vs_float64": differences})
     fixture = {"name": name, "family": family,
-               "task": "seq2seq-lm" if two_stacks else "masked-lm" if encoder else "causal-lm", "tokenizer": None,
+               "task": "seq2seq-lm" if two_stacks else "sequence-classification" if classes
+               else "masked-lm" if encoder else "causal-lm", "tokenizer": None,
                "attention": attention}
     if name in GENERATED:
         fixture["optimizer"] = {"name": "AdamW", "lr": 0.001, "betas": [0.9, 0.999], "eps": 1e-08, "weight_decay": 0.01,

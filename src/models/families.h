@@ -7,11 +7,10 @@
 
 namespace redco {
 
-// Decoders with attention are in decoder/families.h.
+// Decoders with attention are in decoder/families.h, text encoders in encoder/families.h, and descendants of
+// BART in seq2seq/seq2seq.h.
 std::unique_ptr<Model> make_mamba2(ModelConfig& c);
 std::unique_ptr<Model> make_t5(ModelConfig& c);
-std::unique_ptr<Model> make_bart(ModelConfig& c);
-std::unique_ptr<Model> make_bert(ModelConfig& c);  // bert, roberta
 std::unique_ptr<Model> make_vit(ModelConfig& c);
 std::unique_ptr<Model> make_vision_encoder_decoder(ModelConfig& c);
 std::unique_ptr<Model> make_cnn(ModelConfig& c);

@@ -9,8 +9,11 @@
 #include "base/user_code.h"
 #include "models/decoder/decoder.h"
 #include "models/decoder/families.h"
+#include "models/encoder/encoder.h"
+#include "models/encoder/families.h"
 #include "models/families.h"
 #include "models/plugin_families.h"
+#include "models/seq2seq/seq2seq.h"
 #include "nn/cache_forms.h"
 
 namespace redco {
@@ -27,6 +30,8 @@ const char* name_of(ModelTask task) {
       return "masked-lm";
     case ModelTask::sequence_classification:
       return "sequence-classification";
+    case ModelTask::feature_extraction:
+      return "feature-extraction";
     case ModelTask::image_classification:
       return "image-classification";
     case ModelTask::vector_regression:
@@ -188,9 +193,22 @@ constexpr Family kFamilies[] = {
     {"deepseek_v3", make_decoder<read_deepseek>, "DeepseekV3ForCausalLM"},
     {"mamba2", make_mamba2, "Mamba2ForCausalLM"},
     {"t5", make_t5},
-    {"bart", make_bart},
-    {"bert", make_bert},
-    {"roberta", make_bert},
+    {"bart", make_seq2seq<read_bart>},
+    {"mbart", make_seq2seq<read_mbart>},
+    {"marian", make_seq2seq<read_marian>},
+    {"pegasus", make_seq2seq<read_pegasus>},
+    {"m2m_100", make_seq2seq<read_m2m_100>},
+    {"bert", make_encoder<read_bert>},
+    {"roberta", make_encoder<read_bert>},
+    {"xlm-roberta", make_encoder<read_bert>},
+    {"camembert", make_encoder<read_bert>},
+    {"distilbert", make_encoder<read_distilbert>},
+    {"mpnet", make_encoder<read_mpnet>},
+    {"electra", make_encoder<read_electra>},
+    {"albert", make_encoder<read_albert>},
+    {"deberta-v2", make_encoder<read_deberta_v2>},
+    {"modernbert", make_encoder<read_modernbert>},
+    {"nomic_bert", make_encoder<read_nomic_bert>},
     {"vit", make_vit, "", false},
     {"vision-encoder-decoder", make_vision_encoder_decoder},
     {"cnn", make_cnn, "", false},

@@ -47,6 +47,7 @@ enum class ModelTask : std::uint8_t {
   image_captioning,         // encode, then apply
   masked_lm,                // apply_encoder
   sequence_classification,  // apply_encoder
+  feature_extraction,       // apply_encoder: the last hidden state
   image_classification,     // apply_encoder
   vector_regression,        // apply_encoder
   text_to_image,            // encode the caption, then apply_encoder with a noisy image
@@ -92,8 +93,9 @@ class Model {
   i32 decoder_start_token_id() const { return decoder_start_token_id_; }
   i32 pad_token_id() const { return pad_token_id_; }
   // Encoder-decoder models in training: labels shifted one to the right, the start token first, -100 as
-  // padding (transformers' shift_tokens_right). UsageError if the config lacks either id.
-  std::vector<i32> decoder_input_ids(std::span<const i32> labels) const;
+  // padding (transformers' shift_tokens_right). UsageError if the config lacks either id. mBART's rows begin
+  // with their last label, the language.
+  virtual std::vector<i32> decoder_input_ids(std::span<const i32> labels) const;
   // config.json for saving.
   const std::string& config_json() const { return config_json_; }
 
@@ -103,7 +105,8 @@ class Model {
   virtual ModelCache make_cache(const CacheOptions& o) const;
   // [B, S, C]: the memory of an encoder-decoder model. Fills o.hidden_states; uses no cache.
   Tensor encode(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const;
-  // Logits of an encoder alone: [B, S, V] of masked_lm, [B, labels] of a classification or regression.
+  // Logits of an encoder alone: [B, S, V] of masked_lm, [B, labels] of a classification or regression;
+  // without head its last hidden state [B, S, C].
   // Text-to-image: the velocity [B, channels, height, width] of in.pixel_values at the times in.features.
   Tensor apply_encoder(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const;
 

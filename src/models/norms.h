@@ -26,7 +26,7 @@ struct HeadNormSettings {
   enum class Over : std::uint8_t {
     none,
     head,       // each head; all heads share the weight [D]
-    each_head,  // each head, with a weight of its own: [H, D]
+    each_head,  // each head, with its own weight: [H, D]
     width,      // all heads of a token together: [H * D]
   } over = Over::none;
   NormSettings norm{};

@@ -1,8 +1,10 @@
 #include "models/positions.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
+#include "ops/shape.h"
 #include "tensor/transfer.h"
 
 namespace redco {
@@ -21,6 +23,51 @@ Tensor row_positions(const Tensor& ids, i64 first, std::optional<i32> padding) {
   }
   copy_from_host<i32>(ids_or_positions, out);
   return out;
+}
+
+std::vector<float> sinusoid_rows(i64 rows, i64 width) {
+  std::vector<float> out(rows * width);
+  const i64 half = (width + 1) / 2;
+  for (i64 r = 0; r < rows; ++r)
+    for (i64 d = 0; d < width; ++d) {
+      const i64 k = d < half ? d : d - half;
+      const double angle = static_cast<double>(r) /
+                           std::pow(10000.0, 2.0 * static_cast<double>(k) / static_cast<double>(width));
+      out[r * width + d] = static_cast<float>(d < half ? std::sin(angle) : std::cos(angle));
+    }
+  return out;
+}
+
+std::vector<float> counted_sinusoid_rows(i64 rows, i64 width, i64 zero_row) {
+  const i64 half = width / 2;
+  const auto step = static_cast<float>(-std::log(10000.0) / static_cast<double>(half - 1));
+  std::vector<float> out(rows * width);
+  for (i64 k = 0; k < half; ++k) {
+    const auto frequency = static_cast<float>(std::exp(static_cast<double>(static_cast<float>(k) * step)));
+    for (i64 r = 0; r < rows; ++r) {
+      const float angle = static_cast<float>(r) * frequency;
+      if (r == zero_row) continue;
+      out[r * width + k] = static_cast<float>(std::sin(static_cast<double>(angle)));
+      out[r * width + half + k] = static_cast<float>(std::cos(static_cast<double>(angle)));
+    }
+  }
+  return out;
+}
+
+Tensor table_rows(const Tensor& ids, const std::vector<float>& table, i64 width, DType type) {
+  Shape shape = ids.shape();
+  shape.push_back(width);
+  const Tensor out(shape, DType::f32, ids.layout(), ids.hidden());
+  if (!out.is_meta()) {
+    const std::vector<i32> rows = host_copy<i32>(ids);
+    const i64 known = static_cast<i64>(table.size()) / width;
+    std::vector<float> values(rows.size() * static_cast<size_t>(width));
+    for (size_t i = 0; i < rows.size(); ++i)
+      if (rows[i] >= 0 && rows[i] < known)
+        std::copy_n(table.begin() + rows[i] * width, width, values.begin() + static_cast<i64>(i) * width);
+    copy_from_host<float>(values, out);
+  }
+  return type == DType::f64 ? cast(out, type) : out;
 }
 
 Tensor full_ids_like(const Tensor& ids, i32 value) {

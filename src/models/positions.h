@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "tensor/tensor.h"
 
@@ -10,6 +11,16 @@ namespace redco {
 // [B, S] i32 like `ids`: first, first + 1, ... in every row. With a padding id (RoBERTa) only other ids are
 // counted, and padding gets first - 1.
 Tensor row_positions(const Tensor& ids, i64 first, std::optional<i32> padding = {});
+
+// Rows [rows, width] of sines of each position in the first half of the dims, and cosines in the second:
+// frequencies 10000^(-2k / width) (Vaswani et al. 2017).
+std::vector<float> sinusoid_rows(i64 rows, i64 width);
+// The same with frequencies from 1 to 1 / 10000 (tensor2tensor), in fp32 as transformers computes them. Row
+// zero_row is zero. width: even, at least 4.
+std::vector<float> counted_sinusoid_rows(i64 rows, i64 width, i64 zero_row);
+// [B, S, width]: the rows `ids` [B, S] of a constant table, in fp32, or fp64 if `type` is it; zeros for a row
+// beyond its end (of a finished row of a generation).
+Tensor table_rows(const Tensor& ids, const std::vector<float>& table, i64 width, DType type);
 
 Tensor full_ids_like(const Tensor& ids, i32 value);
 

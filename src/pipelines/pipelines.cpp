@@ -18,15 +18,27 @@ std::string language_model(const std::string& family) { return language_model_cl
 std::string no_model(const std::string&) { return ""; }
 
 std::string text_to_text(const std::string& family) {
-  return family == "t5"     ? "T5ForConditionalGeneration"
-         : family == "bart" ? "BartForConditionalGeneration"
-                            : "";
+  static const std::map<std::string, std::string> classes = {
+      {"t5", "T5ForConditionalGeneration"},           {"bart", "BartForConditionalGeneration"},
+      {"mbart", "MBartForConditionalGeneration"},     {"marian", "MarianMTModel"},
+      {"pegasus", "PegasusForConditionalGeneration"}, {"m2m_100", "M2M100ForConditionalGeneration"}};
+  const auto it = classes.find(family);
+  return it == classes.end() ? "" : it->second;
 }
 
 std::string labelling(const std::string& family) {
   static const std::map<std::string, std::string> classes = {
       {"bert", "BertForSequenceClassification"},
       {"roberta", "RobertaForSequenceClassification"},
+      {"xlm-roberta", "XLMRobertaForSequenceClassification"},
+      {"camembert", "CamembertForSequenceClassification"},
+      {"distilbert", "DistilBertForSequenceClassification"},
+      {"mpnet", "MPNetForSequenceClassification"},
+      {"electra", "ElectraForSequenceClassification"},
+      {"albert", "AlbertForSequenceClassification"},
+      {"deberta-v2", "DebertaV2ForSequenceClassification"},
+      {"modernbert", "ModernBertForSequenceClassification"},
+      {"nomic_bert", "NomicBertForSequenceClassification"},
       {"vit", "ViTForImageClassification"},
       {"cnn", "CnnForImageClassification"},
       {"mlp-mixer", "MlpMixerForImageClassification"},

@@ -14,7 +14,8 @@ namespace {
 
 bool is_encoder(const Model& model) {
   return model.task() == ModelTask::masked_lm || model.task() == ModelTask::sequence_classification ||
-         model.task() == ModelTask::image_classification || model.task() == ModelTask::vector_regression;
+         model.task() == ModelTask::feature_extraction || model.task() == ModelTask::image_classification ||
+         model.task() == ModelTask::vector_regression;
 }
 bool reads_images(const Model& model) {
   return model.task() == ModelTask::image_classification || model.task() == ModelTask::image_captioning;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "models/model.h"
@@ -14,6 +15,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+
+bool is_text_encoder(const std::string& family) {
+  static const std::set<std::string> kEncoders = {"bert",       "roberta",    "xlm-roberta", "camembert",
+                                                  "distilbert", "electra",    "albert",      "mpnet",
+                                                  "modernbert", "nomic_bert", "deberta-v2"};
+  return kEncoders.contains(family);
+}
 
 // Small models of each family, with only the required keys.
 Json minimal(const std::string& family) {
@@ -43,7 +51,8 @@ Json minimal(const std::string& family) {
   if (family == "t5")
     return {{"model_type", family}, {"vocab_size", 11}, {"d_model", 8},
             {"d_ff", 16},           {"num_layers", 2},  {"num_heads", 2}};
-  if (family == "bart")
+  if (family == "bart" || family == "mbart" || family == "marian" || family == "pegasus" ||
+      family == "m2m_100")
     return {{"model_type", family},         {"vocab_size", 11},      {"d_model", 8},
             {"encoder_layers", 2},          {"decoder_layers", 2},   {"encoder_attention_heads", 2},
             {"decoder_attention_heads", 2}, {"encoder_ffn_dim", 16}, {"decoder_ffn_dim", 16}};
@@ -72,7 +81,14 @@ Json minimal(const std::string& family) {
   if (family == "mlp") return {{"model_type", family}, {"input_size", 3}, {"hidden_sizes", {8, 8}}};
   if (family == "vision-encoder-decoder")
     return {{"model_type", family}, {"encoder", minimal("vit")}, {"decoder", minimal("gpt2")}};
-  if (family == "bert" || family == "roberta" || family == "performer")
+  if (family == "distilbert")
+    return {{"model_type", family}, {"vocab_size", 11}, {"dim", 8},
+            {"n_layers", 2},        {"n_heads", 2},     {"hidden_dim", 16}};
+  if (family == "deberta-v2")
+    return {{"model_type", family},   {"vocab_size", 11},          {"hidden_size", 8},
+            {"num_hidden_layers", 2}, {"num_attention_heads", 2},  {"intermediate_size", 16},
+            {"pos_att_type", "c2p"},  {"relative_attention", true}};
+  if (is_text_encoder(family) || family == "performer")
     return {{"model_type", family},   {"vocab_size", 11},         {"hidden_size", 8},
             {"num_hidden_layers", 2}, {"num_attention_heads", 2}, {"intermediate_size", 16}};
   return {{"model_type", family},    {"vocab_size", 11},         {"hidden_size", 8},
@@ -108,8 +124,7 @@ TEST(ModelConfigs, EveryFamilyNeedsItsSizes) {
     EXPECT_NO_THROW(make_from(whole)) << family;
     for (const auto& [key, value] : whole.items()) {
       if (key == "model_type" || key == "rotary_dim" || key == "num_key_value_heads") continue;
-      if (family == "vit" || family == "bert" || family == "roberta")
-        continue;  // they have defaults of the base model
+      if (family == "vit" || is_text_encoder(family)) continue;  // they have defaults of the base model
       Json json = whole;
       json.erase(key);
       EXPECT_THROW(make_from(json), ContentsError) << family << " without " << key;
@@ -338,10 +353,21 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsWithTheSupportedOnes) {
       {"bart", {{"encoder_attention_heads", 3}}, "expected a divisor of d_model=8"},
       {"bart", {{"decoder_attention_heads", 3}}, "expected a divisor of d_model=8"},
       {"bart", {{"num_hidden_layers", 3}}, "encoder_layers=2 contradicts it"},
-      {"bart", {{"encoder_layerdrop", 0.1}}, "supported: 0.0"},
+      {"bart", {{"encoder_layerdrop", 1.5}}, "[0, 1)"},
       {"bart", {{"normalize_before", true}}, "supported: false"},
       {"bart", {{"activation_dropout", 1.5}}, "[0, 1)"},
       {"bert", {{"architectures", {"BertForNextSentencePrediction"}}}, "supported: BertForMaskedLM"},
+      {"mpnet", {{"relative_attention_num_buckets", 64}}, "supported: 32"},
+      {"mpnet", {{"max_position_embeddings", 2}}, "expected more than 2"},
+      {"modernbert", {{"classifier_pooling", "max"}}, "supported"},
+      {"deberta-v2", {{"relative_attention", false}}, "supported: true"},
+      {"deberta-v2", {{"pos_att_type", "p2p"}}, "supported: c2p, p2c"},
+      {"deberta-v2", {{"position_buckets", 3}}, "at least 4"},
+      {"deberta-v2", {{"conv_kernel_size", 3}}, "supported: 0"},
+      {"marian", {{"decoder_vocab_size", 12}}, "supported: vocab_size=11"},
+      {"marian", {{"share_encoder_decoder_embeddings", false}}, "supported: true"},
+      {"m2m_100", {{"pad_token_id", nullptr}}, "positions are counted from it"},
+      {"m2m_100", {{"d_model", 2}}, "at least 4"},
       {"bert", {{"architectures", "BertForMaskedLM"}}, "list of names"},
       {"bert", {{"position_embedding_type", "relative_key"}}, "supported: \"absolute\""},
       {"bert", {{"is_decoder", true}}, "supported: false"},

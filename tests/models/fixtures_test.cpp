@@ -63,6 +63,17 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::ValuesIn(kMeshes)),
     param_name);
 
+// Encoders and encoder-decoders.
+INSTANTIATE_TEST_SUITE_P(
+    Encoders, Fixtures,
+    ::testing::Combine(::testing::Values("distilbert", "modernbert", "xlm-roberta-class", "mpnet",
+                                         "mpnet-class", "electra", "electra-class", "albert", "albert-class",
+                                         "distilbert-mlm", "modernbert-class", "nomic_bert",
+                                         "nomic_bert-class", "deberta_v2", "deberta-v2-mlm", "marian",
+                                         "m2m_100", "pegasus", "mbart"),
+                       ::testing::ValuesIn(kMeshes)),
+    param_name);
+
 // Parameters that are sharded over the replicas too, and gathered by the ops that use them.
 class ShardedParameters : public ::testing::TestWithParam<const char*> {};
 TEST_P(ShardedParameters, GiveTheSameNumbers) {
@@ -77,7 +88,7 @@ TEST_P(ShardedParameters, GiveTheSameNumbers) {
 INSTANTIATE_TEST_SUITE_P(Families, ShardedParameters,
                          ::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "bart", "bert-seqcls", "vit",
                                            "vit-gpt2", "performer", "qwen3", "gemma2", "mixtral", "mamba2",
-                                           "dit", "falcon", "olmo2", "deepseek_v3"),
+                                           "dit", "falcon", "olmo2", "deepseek_v3", "albert"),
                          fixture_name);
 
 // Weights of a storage type, and fp32 weights with the same values. With groups, a product of one row (the
@@ -259,7 +270,7 @@ INSTANTIATE_TEST_SUITE_P(Families, RandomRules,
 // Blocks that keep only their input give the same gradients as blocks that keep all activations.
 TEST(Recompute, GivesTheSameGradients) {
   for (const char* name : {"gpt2", "gptj", "opt-postnorm", "llama", "bert-mlm", "vit", "mlp-mixer",
-                           "performer", "mamba2", "falcon", "deepseek_v3"}) {
+                           "performer", "mamba2", "falcon", "deepseek_v3", "modernbert"}) {
     SCOPED_TRACE(name);
     const Results kept = run_model(fixture(name), {1, 2});
     EXPECT_EQ(run_model(fixture(name), {1, 2}, {.recompute = true}), kept);

@@ -82,7 +82,7 @@ Tensor latent_attention(const ParamTree& p, const std::string& layer, const Late
   Tensor y;
   if (o.cache) {
     // The keys' projection is applied to the queries, and the values' to the result: all heads attend to the
-    // latent vectors, which are keys and values at once.
+    // latent vectors, which are both keys and values.
     const Tensor entry = concat({reshape(latent, {B, T, 1, L}), k_rope}, 3);
     const Tensor by_key = matmul(heads_first(q_nope), matrices_of_heads(p, up, "k", H));
     const Tensor queries = concat({heads_last(by_key, B, T), q_rope}, 3);  // [B, T, H, L + R]

@@ -1,5 +1,5 @@
 // DeepSeek-V2 and V3 (DeepSeek-AI 2024): latent attention; mixtures of many small experts after the first
-// layers, in groups of which a token may choose a few, beside an MLP that all tokens share.
+// layers, in groups of which a token may choose a few, and an MLP that all tokens share.
 #include <cmath>
 
 #include "models/decoder/families.h"

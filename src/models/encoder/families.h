@@ -1,0 +1,21 @@
+// The families of the one text encoder: each reads a config into the table of switches.
+#pragma once
+
+#include "models/config.h"
+#include "models/encoder/architecture.h"
+
+namespace redco {
+
+EncoderArchitecture read_albert(ModelConfig& c);
+EncoderArchitecture read_bert(ModelConfig& c);  // bert, roberta, xlm-roberta, camembert
+EncoderArchitecture read_deberta_v2(ModelConfig& c);
+EncoderArchitecture read_distilbert(ModelConfig& c);
+EncoderArchitecture read_electra(ModelConfig& c);
+EncoderArchitecture read_modernbert(ModelConfig& c);
+EncoderArchitecture read_mpnet(ModelConfig& c);
+EncoderArchitecture read_nomic_bert(ModelConfig& c);
+
+// Keys that the descendants of BERT share, with its defaults: sizes, heads, types, dropouts, epsilon.
+EncoderArchitecture read_bert_keys(ModelConfig& c, i64 padding_row, i64 types = 2);
+
+}  // namespace redco

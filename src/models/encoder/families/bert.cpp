@@ -1,0 +1,87 @@
+// BERT (Devlin et al. 2019), RoBERTa (Liu et al. 2019), XLM-RoBERTa and CamemBERT: norms after each part and
+// three embedding tables. They differ in names, heads and position ids.
+#include <fmt/format.h>
+
+#include "models/encoder/encoder.h"
+#include "models/encoder/families.h"
+
+namespace redco {
+
+EncoderArchitecture read_bert_keys(ModelConfig& c, i64 padding_row, i64 types) {
+  EncoderArchitecture s;
+  s.family = c.text_or("model_type", "bert");
+  s.vocab_size = c.integer("vocab_size");
+  s.padding_row = c.mentions("pad_token_id") ? c.padding_row(s.vocab_size) : padding_row;
+  s.max_length = s.position_rows = c.integer_or("max_position_embeddings", 512);
+  s.types = types > 0 ? c.integer_or("type_vocab_size", types) : 0;
+  s.width = c.integer_or("hidden_size", 768);
+  const i64 n = c.integer_or("num_hidden_layers", 12, 0);
+  const i64 H = c.integer_or("num_attention_heads", 12);
+  s.inner = c.integer_or("intermediate_size", 3072);
+  if (s.width % H != 0)
+    c.fail("num_attention_heads", fmt::format("expected a divisor of hidden_size={}", s.width));
+  s.heads = {H, H, s.width / H};
+  s.activation = c.activation_or("hidden_act", "gelu");
+  s.dropout = s.embedding_dropout = c.rate_or("hidden_dropout_prob", 0.1);
+  s.attention_dropout = c.rate_or("attention_probs_dropout_prob", 0.1);
+  s.norm = {.rms = false, .bias = true, .eps = c.positive_or("layer_norm_eps", 1e-12)};
+  s.std = c.number_or("initializer_range", 0.02);
+  c.expect("is_decoder", {"false"});
+  c.expect("position_embedding_type", {"\"absolute\""});
+  add_encoder_layers(s, "encoder.layer", n);
+  return s;
+}
+
+namespace {
+
+// The class names and the prefix of the parameters.
+struct Variant {
+  const char *classes, *prefix;
+};
+Variant variant_of(const std::string& family) {
+  if (family == "roberta") return {"Roberta", "roberta."};
+  if (family == "xlm-roberta") return {"XLMRoberta", "roberta."};
+  if (family == "camembert") return {"Camembert", "roberta."};
+  return {"Bert", "bert."};
+}
+
+}  // namespace
+
+EncoderArchitecture read_bert(ModelConfig& c) {
+  const Variant v = variant_of(c.text_or("model_type", "bert"));
+  const bool roberta = std::string(v.prefix) == "roberta.";
+  EncoderArchitecture s = read_bert_keys(c, roberta ? 1 : 0);
+  s.names.prefix = v.prefix;
+  read_encoder_task(c, v.classes, s);
+  if (roberta) {
+    if (s.padding_row < 0) c.fail("pad_token_id", "expected a token's id; positions are counted from it");
+    // Positions begin after the padding id.
+    s.positions_after_padding = true;
+    s.max_length = s.position_rows - s.padding_row - 1;
+    if (s.max_length < 1)
+      c.fail("max_position_embeddings",
+             fmt::format("no position is left after pad_token_id={}", s.padding_row));
+    s.masked = {.dense = "lm_head.dense",
+                .norm = "lm_head.layer_norm",
+                .decoder = "lm_head.decoder",
+                .bias = "lm_head.bias",
+                .activation = "gelu"};
+    s.classes = {.dense = "classifier.dense", .out = "classifier.out_proj"};
+  } else {
+    s.masked = {.dense = "cls.predictions.transform.dense",
+                .norm = "cls.predictions.transform.LayerNorm",
+                .decoder = "cls.predictions.decoder",
+                .bias = "cls.predictions.bias",
+                .activation = s.activation};
+    s.classes = {.dense = s.names.prefix + "pooler.dense", .out = "classifier"};
+  }
+  s.pooler = "pooler.dense";
+  s.classes->dropout = c.rate_or("classifier_dropout", s.dropout);
+  if (roberta) s.classes->input_dropout = s.classes->dropout;
+  // Early versions wrote these keys into published configs.
+  c.inert({"directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
+           "pooler_size_per_head", "pooler_type", "output_past"});
+  return s;
+}
+
+}  // namespace redco

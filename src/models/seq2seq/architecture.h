@@ -1,0 +1,44 @@
+// The switches of the encoder-decoder model of BART's descendants (seq2seq.h). A family is a function that
+// reads a config into this table.
+#pragma once
+
+#include <string>
+
+#include "models/model.h"
+#include "models/norms.h"
+
+namespace redco {
+
+enum class SourcePositions : std::uint8_t {
+  learned,    // rows of a table from 2 on
+  sinusoids,  // sines in the first half of the dims, cosines in the second (Vaswani et al. 2017)
+  // The same with frequencies between 1 and 1 / 10000 (tensor2tensor), counted from padding_row + 1; padding
+  // tokens have row padding_row, of zeros.
+  counted_sinusoids,
+};
+
+struct StackSettings {
+  std::string name;  // "encoder" or "decoder"
+  bool decoder = false;
+  i64 layers = 0, inner = 0;
+  HeadGeometry heads{};
+  double layer_dropout = 0;  // rate at which a training pass skips a layer (Fan et al. 2020)
+};
+
+struct Seq2SeqArchitecture {
+  std::string family;
+  i64 vocab_size = 0, max_length = 0, width = 0;
+  StackSettings encoder{"encoder", false}, decoder{"decoder", true};
+  std::string activation = "gelu";
+  double dropout = 0, attention_dropout = 0, activation_dropout = 0, embedding_scale = 1, std = 0.02;
+  bool tied = true;
+  i32 start_token = -1, padding = -1;
+  // The decoder's input begins with the label's last token (mBART: the language), not with start_token.
+  bool rotated_labels = false;
+  SourcePositions positions = SourcePositions::learned;
+  bool pre_norm = false;        // norms before each part instead of after it, and one after the last layer
+  bool embedding_norm = false;  // a norm after the embedding
+  bool logits_bias = true;      // a buffer that is added to the logits
+};
+
+}  // namespace redco

@@ -1,0 +1,259 @@
+// Legend: B batch, T tokens, S source tokens, C width.
+#include "models/seq2seq/seq2seq.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/attention_block.h"
+#include "models/positions.h"
+#include "models/spec_builder.h"
+#include "ops/elementwise.h"
+#include "ops/embedding.h"
+
+namespace redco {
+
+namespace {
+
+constexpr i64 kFirstRow = 2;  // the first two rows of the position tables are not used
+constexpr const char* kShared = "model.shared.weight";
+
+class Seq2Seq : public Model {
+ public:
+  Seq2Seq(ModelConfig& c, Seq2SeqArchitecture architecture) : arch_(std::move(architecture)) {
+    const Seq2SeqArchitecture& s = arch_;
+    family_ = s.family;
+    task_ = ModelTask::seq2seq_lm;
+    vocab_size_ = s.vocab_size;
+    max_length_ = s.max_length;
+    hidden_size_ = s.width;
+    n_layers_ = s.decoder.layers;
+    decoder_start_token_id_ = s.start_token;
+    pad_token_id_ = s.padding;
+    norm_ = {.rms = false, .bias = true, .eps = 1e-5};  // torch.nn.LayerNorm's default; no key sets it
+    if (s.positions == SourcePositions::sinusoids) sinusoids_ = sinusoid_rows(s.max_length, s.width);
+    if (s.positions == SourcePositions::counted_sinusoids)
+      sinusoids_ = counted_sinusoid_rows(s.max_length + first_row(), s.width, s.padding);
+    declare();
+    config_json_ = c.dump();
+  }
+
+  Tensor encode_memory(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
+    ApplyOptions own = o;
+    own.cache = nullptr;
+    const StackSettings& e = arch_.encoder;
+    const Tensor x = run(p, e, in.input_ids, in.positions, own,
+                         [this, mask = in.key_mask, own](const ParamTree& q, i64 i, const Tensor& h) {
+                           const StackSettings& e = arch_.encoder;
+                           return feed_forward(q, e, i, attend_to_itself(q, e, i, h, mask, own), own);
+                         });
+    return gather_tokens(own, x);
+  }
+
+  Tensor decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
+    // Positions that are counted from the padding depend on the ids, which are whole without a cache.
+    const bool by_ids = arch_.positions == SourcePositions::counted_sinusoids && !o.cache;
+    Tensor x = run(p, arch_.decoder, in.input_ids, by_ids ? Tensor() : in.positions, o,
+                   [this, in, o](const ParamTree& q, i64 i, const Tensor& h) {
+                     const StackSettings& d = arch_.decoder;
+                     const Tensor y = attend_to_itself(q, d, i, h, in.key_mask, o);
+                     return feed_forward(q, d, i, attend_to_memory(q, i, y, in, o), o);
+                   });
+    Scope s("lm_head");
+    const Tensor y = lm_head(p, "lm_head", gather_tokens(o, x), o);
+    return o.head && arch_.logits_bias ? y + p["final_logits_bias"] : y;
+  }
+
+  // Rows of the decoder's positions.
+  std::vector<i32> positions(std::span<const i32> mask, bool generating) const override {
+    std::vector<i32> out = Model::positions(mask, generating);
+    for (i32& row : out) row += static_cast<i32>(first_row());
+    return out;
+  }
+
+  std::vector<i32> decoder_input_ids(std::span<const i32> labels) const override {
+    if (!arch_.rotated_labels) return Model::decoder_input_ids(labels);
+    std::vector<i32> out;
+    for (const i32 label : labels) out.push_back(label < 0 ? pad_token_id_ : label);
+    // The last token, if padding is at the end only. transformers finds it by the number of tokens.
+    const auto tokens = static_cast<i64>(out.size()) - std::ranges::count(out, pad_token_id_);
+    if (tokens == 0) return out;
+    out.insert(out.begin(), out[tokens - 1]);
+    out.pop_back();
+    return out;
+  }
+
+  // A model without head is saved without the prefix. Sinusoids are computed, whether files hold them or not.
+  std::string canonical_name(const std::string& stored) const override {
+    const bool known =
+        stored.starts_with("model.") || stored.starts_with("lm_head.") || stored == "final_logits_bias";
+    if (!known) return canonical_name("model." + stored);
+    if (stored.ends_with("coder.version")) return "";
+    const bool table =
+        stored.ends_with("embed_positions.weight") || stored.ends_with("embed_positions.weights");
+    if (arch_.positions != SourcePositions::learned && table) return "";
+    return stored;
+  }
+
+ private:
+  static std::string at(const StackSettings& s, const std::string& rest) {
+    return "model." + s.name + "." + rest;
+  }
+  static std::string layer(const StackSettings& s, i64 i) { return at(s, fmt::format("layers.{}", i)); }
+  i64 first_row() const {
+    if (arch_.positions == SourcePositions::sinusoids) return 0;
+    return arch_.positions == SourcePositions::learned ? kFirstRow : arch_.padding + 1;
+  }
+
+  void declare() {
+    const Seq2SeqArchitecture& s = arch_;
+    SpecBuilder b(params_);
+    b.embedding(kShared, s.vocab_size, s.width, s.std, s.padding);
+    declare_stack(b, s.encoder);
+    declare_stack(b, s.decoder);
+    if (s.tied) {
+      for (const StackSettings* stack : {&s.encoder, &s.decoder})
+        b.tie(at(*stack, "embed_tokens.weight"), kShared);
+      b.tie("lm_head.weight", kShared);
+    } else {
+      b.linear("lm_head", s.vocab_size, s.width, false, s.std).role = Role::head;
+    }
+    if (s.logits_bias) b.buffer("final_logits_bias", {1, s.vocab_size}, ParamKind::bias);
+  }
+
+  void declare_stack(SpecBuilder& b, const StackSettings& s) {
+    const Seq2SeqArchitecture& a = arch_;
+    const i64 C = a.width;
+    const double std = a.std;
+    const auto [H, K, D] = s.heads;
+    const HeadsOf q{0, H, K, D, false}, kv{0, H, K, D, true}, o{1, H, K, D, false};
+    if (!a.tied) b.embedding(at(s, "embed_tokens.weight"), a.vocab_size, C, std, a.padding);
+    if (a.positions == SourcePositions::learned)
+      b.positions(at(s, "embed_positions.weight"), a.max_length + kFirstRow, C, std);
+    if (a.embedding_norm) declare_norm(b, at(s, "layernorm_embedding"), C, norm_);
+    for (i64 i = 0; i < s.layers; ++i) {
+      const std::string h = layer(s, i);
+      const auto attention = [&](const std::string& name) {
+        b.linear(name + ".k_proj", C, C, true, std, false, kv);
+        b.linear(name + ".v_proj", C, C, true, std, false, kv);
+        b.linear(name + ".q_proj", C, C, true, std, false, q);
+        b.linear(name + ".out_proj", C, C, true, std, false, o);
+        declare_norm(b, name + "_layer_norm", C, norm_);
+      };
+      attention(h + ".self_attn");
+      if (s.decoder) attention(h + ".encoder_attn");
+      b.linear(h + ".fc1", s.inner, C, true, std).role = Role::first;
+      b.linear(h + ".fc2", C, s.inner, true, std).role = Role::second;
+      declare_norm(b, h + ".final_layer_norm", C, norm_);
+    }
+    if (a.pre_norm) declare_norm(b, at(s, "layer_norm"), C, norm_);
+  }
+
+  // Embeddings and blocks; apply_block(params, i, x) is block i. Positions that are not given count padding
+  // too, unless the family counts them from the ids.
+  template <class Block>
+  Tensor run(const ParamTree& p, const StackSettings& s, const Tensor& ids, const Tensor& positions,
+             const ApplyOptions& o, const Block& apply_block) const {
+    Scope scope(s.name.c_str());
+    Tensor x;
+    {
+      Scope inner("embedding");
+      x = embedding(p[at(s, "embed_tokens.weight")], ids, arch_.padding);
+      if (arch_.embedding_scale != 1) x = scale(x, arch_.embedding_scale);
+      x = x + of_positions(p, s, x, positions.defined() ? positions : rows_of(ids));
+      x = residual(o, x);
+      if (arch_.embedding_norm) x = norm(p, at(s, "layernorm_embedding"), x, norm_, NormResult::stream);
+      x = dropout(o, s.name + "_embedding", arch_.dropout, x);
+    }
+    for (i64 i = 0; i < s.layers; ++i) {
+      if (o.hidden_states) o.hidden_states->push_back(x);
+      if (skips_layer(o, s, i)) continue;
+      x = run_block(p, o, layer(s, i), x, [apply_block, i](const ParamTree& own, const Tensor& h) {
+        return apply_block(own, i, h);
+      });
+    }
+    if (arch_.pre_norm) x = norm(p, at(s, "layer_norm"), x, norm_, NormResult::stream);
+    if (o.hidden_states) o.hidden_states->push_back(x);
+    return x;
+  }
+
+  Tensor rows_of(const Tensor& ids) const {
+    if (arch_.positions == SourcePositions::counted_sinusoids)
+      return row_positions(ids, first_row(), arch_.padding);
+    return row_positions(ids, first_row());
+  }
+
+  // [B, T, C]
+  Tensor of_positions(const ParamTree& p, const StackSettings& s, const Tensor& x, const Tensor& rows) const {
+    if (arch_.positions == SourcePositions::learned)
+      return embedding(p[at(s, "embed_positions.weight")], rows);
+    return table_rows(rows, sinusoids_, arch_.width, x.dtype());
+  }
+
+  // The same for all rows of a step, and on all ranks.
+  static bool skips_layer(const ApplyOptions& o, const StackSettings& s, i64 i) {
+    if (!o.train || s.layer_dropout <= 0) return false;
+    Restore<SharedText> scope(Context::current().random_scope, layer(s, i));
+    const u64 key = Context::current().key("layer_dropout");
+    return static_cast<double>(key >> 11) * 0x1p-53 < s.layer_dropout;
+  }
+
+  AttentionBlock attention(const std::string& a, const StackSettings& s, bool causal) const {
+    const double scale = 1 / std::sqrt(static_cast<double>(s.heads.head_dim));
+    return {a + ".q_proj", a + ".k_proj",
+            a + ".v_proj", a + ".out_proj",
+            s.heads,       {.scale = scale, .causal = causal, .dropout = arch_.attention_dropout}};
+  }
+
+  // x before a part with this norm, and the stream after it.
+  Tensor before(const ParamTree& p, const std::string& name, const Tensor& x) const {
+    return arch_.pre_norm ? norm(p, name, x, norm_) : x;
+  }
+  Tensor after(const ParamTree& p, const ApplyOptions& o, const char* site, const std::string& name,
+               const Tensor& x, const Tensor& y) const {
+    const Tensor sum = x + dropout(o, site, arch_.dropout, residual(o, y));
+    return arch_.pre_norm ? sum : norm(p, name, sum, norm_, NormResult::stream);
+  }
+
+  Tensor attend_to_itself(const ParamTree& p, const StackSettings& s, i64 i, const Tensor& x,
+                          const Tensor& mask, const ApplyOptions& o) const {
+    Scope scope("attention");
+    const std::string a = layer(s, i) + ".self_attn", n = a + "_layer_norm";
+    const Tensor y = self_attention(p, attention(a, s, s.decoder), o, i, before(p, n, x), mask);
+    return after(p, o, "attention_out", n, x, y);
+  }
+
+  Tensor attend_to_memory(const ParamTree& p, i64 i, const Tensor& x, const DecoderInputs& in,
+                          const ApplyOptions& o) const {
+    Scope scope("cross_attention");
+    const StackSettings& d = arch_.decoder;
+    const std::string a = layer(d, i) + ".encoder_attn", n = a + "_layer_norm";
+    const Tensor y =
+        cross_attention(p, attention(a, d, false), o, i, before(p, n, x), in.memory, in.memory_mask);
+    return after(p, o, "cross_attention_out", n, x, y);
+  }
+
+  Tensor feed_forward(const ParamTree& p, const StackSettings& s, i64 i, const Tensor& x,
+                      const ApplyOptions& o) const {
+    Scope scope("mlp");
+    const std::string h = layer(s, i), n = h + ".final_layer_norm";
+    Tensor f = activate(arch_.activation, dense(p, h + ".fc1", gather_tokens(o, before(p, n, x)), o));
+    f = dense(p, h + ".fc2", dropout(o, "mlp", arch_.activation_dropout, f), o);
+    return after(p, o, "mlp_out", n, x, f);
+  }
+
+  Seq2SeqArchitecture arch_;
+  NormSettings norm_;
+  std::vector<float> sinusoids_;  // [rows, C]
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_seq2seq_model(ModelConfig& c, ReadSeq2Seq read) {
+  Seq2SeqArchitecture architecture = read(c);
+  c.finish();
+  return std::make_unique<Seq2Seq>(c, std::move(architecture));
+}
+
+}  // namespace redco
