@@ -200,6 +200,10 @@ std::vector<Example> endless_examples(const Dataset& data, i64 first, i64 n) {
   return out;
 }
 
+namespace {
+constexpr std::string_view kDigest = ", this epoch ";
+}
+
 std::shared_ptr<const Dataset> EpochExamples::source(const StepContext& ctx, const std::string& name,
                                                      i64 passes, const std::function<Made()>& make) {
   if (ctx.epoch != epoch_) {
@@ -213,8 +217,14 @@ std::shared_ptr<const Dataset> EpochExamples::source(const StepContext& ctx, con
     const EpochOrder shuffled(n, Context::current().random.seed, static_cast<u64>(ctx.epoch * passes + pass));
     for (i64 i = 0; i < n; ++i) order.push_back(shuffled.at(i));
   }
-  return std::make_shared<ExampleList>(
-      made_.examples, fmt::format("{} {} x {} {:016x}", name, n, passes, digest_), std::move(order));
+  return std::make_shared<ExampleList>(made_.examples,
+                                       fmt::format("{} {} x {}{}{:016x}", name, n, passes, kDigest, digest_),
+                                       std::move(order));
+}
+
+std::string without_epoch_digest(const std::string& fingerprint) {
+  const std::size_t at = fingerprint.find(kDigest);
+  return at == std::string::npos ? fingerprint : std::string(fingerprint).erase(at, kDigest.size() + 16);
 }
 
 std::string EpochExamples::state() const {

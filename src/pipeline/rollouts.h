@@ -42,6 +42,11 @@ std::vector<float> score_examples(const ParamTree& params, std::span<const Examp
 // repeats one. Every call gives the same.
 std::vector<Example> endless_examples(const Dataset& data, i64 first, i64 n);
 
+// A data set's fingerprint without the digest of the examples that one epoch made (EpochExamples): what all
+// epochs share. A run that resumes inside of an epoch must have its examples, one that begins an epoch makes
+// others than the checkpoint's.
+std::string without_epoch_digest(const std::string& fingerprint);
+
 // The examples that an epoch made from its first parameters. They can't be made again when a run resumes
 // inside the epoch, so a pipeline passes source(), notes(), state() and restore() on to this object.
 class EpochExamples {

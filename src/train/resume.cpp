@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "ckpt/publish.h"
 #include "ckpt/weights_hash.h"
+#include "pipeline/rollouts.h"
 #include "train/eval_outputs.h"
 #include "train/event_log.h"
 #include "workdir/workdir_names.h"
@@ -250,9 +251,13 @@ TrainState resume_state(const std::string& path, const TrainState& job) {
   return saved;
 }
 
-void check_same_data(const std::string& checkpoint, const TrainState& saved, const TrainState& job) {
+void check_same_data(const std::string& checkpoint, const TrainState& saved, const TrainState& job,
+                     bool begins_epoch) {
+  const auto compared = [&](const std::string& fingerprint) {
+    return begins_epoch ? without_epoch_digest(fingerprint) : fingerprint;
+  };
   same(checkpoint, "number of training examples", saved.n_examples, job.n_examples);
-  same(checkpoint, "training data", saved.data_fingerprint, job.data_fingerprint);
+  same(checkpoint, "training data", compared(saved.data_fingerprint), compared(job.data_fingerprint));
 }
 
 void set_workdir_back(const std::string& workdir, const RunStart& start, const TrainState& state) {

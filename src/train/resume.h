@@ -37,8 +37,10 @@ void open_run(const std::string& workdir, const RunStart& start);
 // another seed, batch size, pipeline or tokenizer, or the optimizer state was not saved. Warns if bits may
 // differ. Collective.
 TrainState resume_state(const std::string& checkpoint, const TrainState& job);
-// The same check for the training data, which are known only after the pipeline is restored.
-void check_same_data(const std::string& checkpoint, const TrainState& saved, const TrainState& job);
+// The same check for the training data, which are known only after the pipeline is restored. begins_epoch:
+// the run begins an epoch, for which the pipeline may have made other examples (without_epoch_digest()).
+void check_same_data(const std::string& checkpoint, const TrainState& saved, const TrainState& job,
+                     bool begins_epoch);
 
 // Sets the workdir back to `state`: a save that was killed may have left pointers to older checkpoints;
 // outputs of evaluations that the run will repeat are removed. First rank only.

@@ -86,8 +86,9 @@ class Training {
     while (state_.step < total_ && !signal && !result_.stopped_early) {
       const StepPlan::Place place = plan_->place(state_.step);
       if (place.epoch != epoch_) {
-        epoch_ = place.epoch;
-        data_ = examples_of(epoch_, state_.step);
+        signal = !begin_epoch(place.epoch);
+        if (signal && saved_step_ != state_.step) aside([&] { save({}, true); });
+        if (signal) break;
         order.reset();
       }
       if (!order) order = order_of();
@@ -187,7 +188,7 @@ class Training {
     if (evaluations_.empty() && watch_.watches_any())
       throw UsageError(
           "[eval] checkpoint.save_best_by and train.early_stopping need an evaluation. Set data.eval");
-    if (saved) check_same_data(checkpoint, *saved, state_);
+    if (saved) check_same_data(checkpoint, *saved, state_, state_.step == epoch_begin);
     prepare(start, StepPlan(data_->size(), job_.global_batch_size));
     if (job_.eval.sanity_check && !evaluations_.empty() && state_.step == 0)
       watch_.check(evaluations_.run(true).metrics);
@@ -336,6 +337,17 @@ class Training {
     return data;
   }
 
+  // False if a signal stopped source(): the pipeline's state is still that of the epoch before.
+  bool begin_epoch(i64 epoch) {
+    try {
+      data_ = examples_of(epoch, state_.step);
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::interrupted) throw;
+      return false;
+    }
+    epoch_ = epoch;
+    return true;
+  }
   std::vector<MicroBatch> micro_batches_of(const StepPlan::Place& place) const {
     return micro_batches(place.end - place.begin, job_.per_device_batch_size, c_.mesh().dp());
   }
@@ -452,6 +464,7 @@ class Training {
   // waits: until the checkpoint is published. Otherwise a later step publishes it.
   void save(const std::vector<std::string>& best, bool waits) {
     const activity::Phase phase("save");
+    saved_step_ = state_.step;
     if (job_.check_replicas_every > 0) check_all_replicas();  // what differs is not saved
     state_.optimizer_steps = step_.updates();
     state_.group_steps = step_.group_updates();
@@ -482,9 +495,9 @@ class Training {
   std::optional<StepProfile> profile_;
   i64 total_ = 0, epoch_ = 0;
   bool opened_ = false;
-  i64 checked_step_ = -1;  // of the last check of the replicas
-  double saved_at_ = 0;    // seconds() of the last save, or of the first step
-  bool save_due_ = false;  // every_minutes have passed; the same on all ranks
+  i64 checked_step_ = -1, saved_step_ = -1;  // of the last check of the replicas, and of the last save
+  double saved_at_ = 0;                      // seconds() of the last save, or of the first step
+  bool save_due_ = false;                    // every_minutes have passed; the same on all ranks
   Schedule schedule_;
   TrainState state_;
   TrainResult result_;

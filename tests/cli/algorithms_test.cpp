@@ -89,6 +89,25 @@ TEST_P(Algorithms, AResumedRunEqualsAnUninterruptedOne) {
         << file;
 }
 
+// An epoch of one step: each checkpoint is at an epoch's end, so the resumed run makes the next rollouts.
+TEST_F(Cli, RolloutsResumeAtTheEndOfAnEpoch) {
+  write("t.jsonl",
+        "{\"prompt\": \"ab\", \"completion\": \"1\"}\n{\"prompt\": \"cd\", \"completion\": \"2\"}\n");
+  write("job.yaml",
+        "pipeline: grpo\n"
+        "model: {arch: gpt2, tokenizer: bytes, n_embd: 16, n_layer: 1, n_head: 2, n_positions: 40}\n"
+        "data: {train: t.jsonl}\n"
+        "grpo: {reward: contains, max_new_tokens: 6, num_generations: 4, prompts_per_epoch: 2}\n"
+        "train: {global_batch_size: 8, schedule: constant, warmup_ratio: 0}\n"
+        "parallel: {threads_per_rank: 1}\n");
+  good({"train", "job.yaml", "train.max_steps=3", "workdir=straight"});
+  good({"train", "job.yaml", "train.max_steps=1", "workdir=resumed"});
+  good({"train", "job.yaml", "train.max_steps=3", "workdir=resumed"});
+  for (const std::string file : {"model.safetensors", "training/state.json"})
+    EXPECT_TRUE(read("straight/checkpoints/last/" + file) == read("resumed/checkpoints/last/" + file))
+        << file;
+}
+
 // The text model of `models:` has the tokenizer.
 TEST_F(Cli, DataOfANamedModelsTokenizerAreShownAndBuilt) {
   const std::string job = REDCO_SOURCE_DIR "/configs/contrastive/shapes.yaml";

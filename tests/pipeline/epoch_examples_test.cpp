@@ -55,6 +55,9 @@ TEST(EpochExamples, AreMadeOncePerEpochAndKeptInTheState) {
     const auto others = forgot.source(ctx, "test", 3, make);
     EXPECT_EQ(others->size(), first->size());
     EXPECT_NE(others->fingerprint(), first->fingerprint());
+    // The next epoch has other examples of the same settings.
+    EXPECT_EQ(without_epoch_digest(others->fingerprint()), without_epoch_digest(first->fingerprint()));
+    EXPECT_EQ(without_epoch_digest(first->fingerprint() + "/by length"), "test 7 x 3/by length");
     made = 1;
 
     ctx.epoch = 5;
