@@ -302,7 +302,7 @@ TEST(Plan, FlopsOfManyRanksExceed64Bits) {
   p.request.per_device = 64;
   p.request.global_batch = i64{64} << 22;
   const PlanReport r = p.on(64, 1);
-  const double tokens = 128.0 * static_cast<double>(p.request.global_batch);
+  const double tokens = 128.0 * static_cast<double>(*p.request.global_batch);
   EXPECT_GT(r.flops, 1.5e19);
   EXPECT_NEAR(r.flops / tokens, 6 * 123.65e6, 0.03 * 6 * 124e6);
 }
