@@ -36,9 +36,9 @@ Tensor as_matrix(const Tensor& t, bool column) {
 }
 
 // Sums of log decays, as the sum of two numbers. Decays are exponentials of their differences, and fp32
-// rounds a long sum by more than the difference may be: after a decay of -1e4, one of -0.01 has an error of 5
-// %. So the sums are added in f64, and `rest` is what fp32 leaves over (undefined in f64). It is a constant
-// for gradients, which are those of `sum`.
+// rounds a long sum by more than the difference may be: after a sum of
+// -1e4, a log decay of -0.01 has an error of 5 %. So the sums are added in f64, and `rest` is what fp32
+// leaves over (undefined in f64). It is a constant for gradients, which are those of `sum`.
 struct LogDecays {
   Tensor sum, rest;
 };

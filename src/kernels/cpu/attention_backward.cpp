@@ -15,7 +15,7 @@ DotProduct of_scores(const AttentionShape& s) { return {kKeyBlock, s.D}; }
 DotProduct of_dq(const AttentionShape& s) { return {s.D, kKeyBlock}; }
 DotProduct of_dk(const AttentionShape& s) { return {s.D, kQueryBlock}; }
 
-// Operands that are multiplied as they are stored: rows of q and g, and what is packed, as right operands: k
+// Operands that are multiplied in bf16: rows of q and g, and what is packed, as right operands: k
 // and v of scores and dP and k of dq for each block of keys, q and g of dk and dv for one block of queries.
 struct Stored {
   const bf16 *q = nullptr, *g = nullptr;
@@ -112,7 +112,7 @@ void block_backward(const HeadBlock<T>& b) {
   block_gemm<T>(true, false, cols, s.D, rows, scale, ds, ld, q, x.q_ld, 1, dk, x.dkv_ld);
 }
 
-// Products of bf16, of operands as they are stored.
+// Products of bf16.
 void block_backward_stored(const HeadBlock<float>& b) {
   const auto& [s, x, scores, ds, delta, first_keys, dq, dk, dv] = b;
   const Stored& y = *x.stored;
@@ -196,7 +196,7 @@ struct AttentionGradients {
   i64 at_kv(i64 b, i64 h) const { return (b * s.Tk * s.Hkv + h / shared()) * s.D; }  // in dk and dv
 };
 
-// The head in fp32; or as it is stored, with keys and values packed, as far as products read it so.
+// The head in fp32. If products read bf16, keys and values are packed instead of widened.
 template <class X>
 Head<float> widened_head(const AttentionGradients<float, X>& all, i64 b, i64 h, HeadRoom<float>& room) {
   const AttentionShape& s = all.s;

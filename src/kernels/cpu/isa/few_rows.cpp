@@ -157,8 +157,8 @@ inline void dot(i64 k, T alpha, const T* a, const B* b, i64 ahead, T beta, T* c)
 }
 
 // Rows of b that are read together with M rows of a: as many as leave their sums, these rows and a vector of
-// a in registers, because a is read again each time. 8 rows with bf16 are an exception: in two parts b is
-// widened twice, which takes less time than to read a a third more often (Zen 4).
+// a in registers, because a is read again each time. 8 rows with bf16 take 4 in two parts,
+// which was not compared with 3.
 template <class B, int M>
 constexpr int rows_together() {
   if (kRegisters == 16) return M <= 2 ? 4 : 2;

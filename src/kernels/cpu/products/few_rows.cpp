@@ -97,7 +97,7 @@ i64 FewRows::work() const {
   return few_.n * k;
 }
 
-// Where the sums of a piece go: to y, if they lie there as they are, or else to `own`.
+// Where the sums of a piece go: to y if it has their type and order, or else to `own`.
 struct FewRows::Sums {
   float* to;
   i64 ld;

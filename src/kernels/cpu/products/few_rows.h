@@ -36,7 +36,7 @@ class FewRows {
   void by_rows(i64 piece) const;
   void by_columns(i64 piece) const;
 
-  const Product* y_ = nullptr;  // what is asked for
+  const Product* y_ = nullptr;  // the product of the caller
   Path path_ = Path::rows;
   Product few_;  // y, or y^T, which has few rows
   SmallVector<LeftRows, 3> left_;

@@ -20,7 +20,7 @@ i64 most_rows(DType b, Unit unit) {
   return is_grouped(b) ? kFewGroupRows : kFewRows;
 }
 
-// Path::rows or columns, if y has few rows and its operands can be read as they are stored. Groups can be in
+// Path::rows or columns, if y has few rows and its operands are read without packing. Groups can be in
 // the first term only, since their sums do not add to others.
 std::optional<Path> path_of_few_rows(const Product& p, Unit unit) {
   if (p.terms.empty()) return std::nullopt;
@@ -42,7 +42,7 @@ bool has_few_columns(const Product& p) {
   return p.n <= (long_sums ? kFewRows : kFewColumns) && !any_groups(p);
 }
 
-// Whether y has few rows, and tiles of y^T read b, which is large, as it is stored.
+// Whether y has few rows, and tiles of y^T read b, which is large, without packing it.
 bool reads_stored_b(const Product& p, Unit unit) {
   const bool full = unit != Unit::amx && p.m <= kTransposedFullRows && fills_lanes(p.m);
   const DType own = unit == Unit::f32 ? DType::f32 : DType::bf16;

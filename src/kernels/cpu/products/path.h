@@ -12,7 +12,7 @@ enum class Unit : std::uint8_t { f32, dot, amx };
 Unit unit_of(bool bf16);
 
 enum class Path : std::uint8_t {
-  // Few rows of y (few_rows.h). b is read once, as it is stored.
+  // Few rows of y (few_rows.h). b is read once and not packed.
   rows,     // b^T is stored: dot products with its rows
   columns,  // b is stored, in fp32: multiples of its rows are added up
   // The same for y^T = b^T a^T, whose few rows are the columns of y.

@@ -125,7 +125,7 @@ void products(std::span<const Product> all, bool bf16, std::span<float> workspac
     if (!has_tiles(w->path)) return w->few.run(i);
     multiply_tile(*w->product, unit, w->tiles.tile(i), w->tiles, rooms + room * space.room);
   };
-  // Pieces of few rows take equal times of some microseconds: each thread gets those that follow one another,
+  // Pieces of few rows take equal times of some microseconds: each thread gets neighbours,
   // because to ask for each piece costs a sixth of the time.
   if (all_few) return for_each(pieces, visits, [&](i64 i) { run(i, 0); });
   for_each_in_rooms(space.rooms, pieces, visits, run);
