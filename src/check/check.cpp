@@ -181,6 +181,8 @@ int run_check(JobConfig job, const CheckOptions& o, const std::string& program) 
         end.code == static_cast<int>(ExitCode::usage) || end.code == static_cast<int>(ExitCode::contents);
     if (of_job && i == 0 && run.combination.dp * run.combination.mp == 1)
       throw Error(static_cast<ExitCode>(end.code), message);
+    // The step does not repeat, so nothing can be compared.
+    if (end.code == static_cast<int>(ExitCode::check_failed)) throw Error(ExitCode::check_failed, message);
     if (end.code != 0) {
       run.verdict = Verdict::failed;
       run.code = end.code;

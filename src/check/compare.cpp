@@ -103,6 +103,7 @@ CheckNumbers check_numbers(const std::string& json) {
   CheckNumbers n;
   j.at("terms").get_to(n.terms);
   j.at("weights").get_to(n.weights);
+  j.at("first_term").get_to(n.first_term);
   j.at("grad_norm").get_to(n.grad_norm);
   j.at("rows").get_to(n.rows);
   j.at("length").get_to(n.length);

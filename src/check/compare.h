@@ -19,6 +19,7 @@ struct Combination {
 // The numbers of one run (check/step.h); its gradients are in a file.
 struct CheckNumbers {
   std::map<std::string, double> terms, weights;  // mean of each loss term, and global weight
+  std::string first_term;                        // the one that the first parameter group minimizes
   double grad_norm = 0;
   i64 rows = 0, length = 0;     // of the step; tokens of its longest row
   i64 rows_of_micro_batch = 0;  // over all replicas

@@ -27,11 +27,6 @@ const CheckedRun* reference_of(const std::vector<CheckedRun>& runs) {
   return at == runs.end() ? nullptr : &*at;
 }
 
-// The term with the name "loss", else the first.
-std::string shown_term(const CheckNumbers& n) {
-  return n.terms.count("loss") || n.terms.empty() ? "loss" : n.terms.begin()->first;
-}
-
 }  // namespace
 
 std::string title_of(const CheckedRun& r) {
@@ -84,7 +79,7 @@ std::string CheckReport::note() const {
 std::string to_text(const CheckReport& r) {
   std::string s;
   const CheckedRun* const reference = reference_of(r.runs);
-  const std::string term = reference ? shown_term(reference->numbers) : "loss";
+  const std::string term = reference ? reference->numbers.first_term : "loss";
   if (reference) {
     const CheckNumbers& n = reference->numbers;
     s += fmt::format("one step of pipeline {}: {}{}, {}\n", r.pipeline, counted(n.rows, "row"),

@@ -1,6 +1,7 @@
 #include "check/step.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -21,6 +22,7 @@
 #include "ops/shape.h"
 #include "train/prefetch.h"
 #include "train/step.h"
+#include "train/step_checks.h"
 #include "train/step_order.h"
 
 namespace redco {
@@ -100,6 +102,7 @@ class CheckedStep {
     make_examples();
     make_batches();
     run_step();
+    if (records_) repeat_step();
     if (records_ && training_storage(run_.job()).weights == DType::f32) measure_rounding();
     save(own);
   }
@@ -107,8 +110,7 @@ class CheckedStep {
  private:
   Group& world() const { return run_.context().world(); }
 
-  // As the Trainer begins its first step. The optimizer would only take memory: the check ends before the
-  // update.
+  // As the Trainer begins its first step, without its update. The optimizer would only take memory.
   void make_objects() {
     Context& c = run_.context();
     parts_ = assemble_training(run_);
@@ -122,6 +124,7 @@ class CheckedStep {
                               training_storage(job), &parts_.named);
     options_ = step_options(job.train, job.parallel, training_storage(job).weights);
     options_.optimizer = SgdSettings{};
+    options_.updates = false;
     options_.on_gradients = [this](const std::vector<Tensor>& g) { gradients_ = g; };
     step_.emplace(*pipeline_, params_, options_);
     c.random.seed = static_cast<u64>(job.train.seed);
@@ -167,7 +170,8 @@ class CheckedStep {
     const RecordedExamples recorded(record_);
     const StepRequest request = request_step(micro_, [](i64 row) { return row; });
     std::vector<i64> mine;
-    for (const MicroBatchExamples& e : read_examples(recorded, request, 1)) {
+    read_ = read_examples(recorded, request, 1);
+    for (const MicroBatchExamples& e : read_) {
       offsets_.push_back(micro_[batches_.size()].first);
       for (i64 row = e.shape.mine.begin; row < e.shape.mine.end; ++row) mine.push_back(offsets_.back() + row);
       length_ = std::max(length_, e.shape.length + e.shape.target_length);
@@ -187,6 +191,47 @@ class CheckedStep {
     throw Error(ExitCode::non_finite,
                 fmt::format("[check] the loss or gradient is not finite ({}; gradient norm {})", terms,
                             outcome_.grad_norm));
+  }
+
+  // The same step again: collate() and loss() must give the same bits, or comparing meshes shows nothing.
+  void repeat_step() {
+    std::string field;
+    for (std::size_t m = 0; m < batches_.size() && field.empty(); ++m)
+      field = field_difference(batches_[m], collate_examples(*pipeline_, read_[m].mine, read_[m].shape));
+    refuse_repeat("collate()", field,
+                  "Random numbers must depend on Example::ordinal or Context::key(), not on earlier calls");
+    const std::vector<Tensor> expected = gradients_;
+    const StepOutcome other = step_->run(batches_, offsets_, 0, 0, 0);
+    std::string number;
+    const auto compare = [&](const std::string& name, double a, double b) {
+      if (number.empty() && std::bit_cast<u64>(a) != std::bit_cast<u64>(b))
+        number = fmt::format("another {} ({:.9g} instead of {:.9g})", name, b, a);
+    };
+    for (const auto& [name, value] : outcome_.terms) {
+      const auto again = other.terms.find(name);
+      compare(name, value, again == other.terms.end() ? NAN : again->second);
+    }
+    compare("gradient norm", outcome_.grad_norm, other.grad_norm);
+    for (std::size_t i = 0; i < expected.size() && number.empty(); ++i)
+      if (expected[i].defined() && local_hash(expected[i]) != local_hash(gradients_[i]))
+        number = fmt::format("another gradient of {}", params_.specs()[i].name);
+    refuse_repeat(
+        "loss()", number,
+        "Random numbers must come from redco's operators with Context::key(), and loss() must keep no "
+        "values from call to call");
+    gradients_ = expected;
+  }
+
+  // `what`: how this rank's repeated call differed; "": it did not.
+  void refuse_repeat(const char* function, const std::string& what, const char* remedy) const {
+    for (const std::string& found : world().gather(what))
+      if (!found.empty())
+        throw Error(
+            ExitCode::check_failed,
+            fmt::format("[check] {} gave {} when the same step was repeated. {}. Until a repeated step has "
+                        "equal bits, no comparison of meshes can find a mistake{}",
+                        function, found, remedy,
+                        pipeline_->origin.empty() ? "" : ". The pipeline is " + pipeline_->origin));
   }
 
   // The differences of a step whose parameters differ in their last places.
@@ -218,6 +263,7 @@ class CheckedStep {
     const Json groups = groups_of(*pipeline_, tree);
     world().on_first([&] {
       Json j = {{"terms", outcome_.terms},
+                {"first_term", outcome_.first_term},
                 {"weights", outcome_.weights},
                 {"grad_norm", outcome_.grad_norm},
                 {"rows", rows()},
@@ -248,6 +294,7 @@ class CheckedStep {
   std::shared_ptr<const Dataset> data_;
   std::vector<i64> numbers_;  // the step's examples in data_
   std::vector<MicroBatch> micro_;
+  std::vector<MicroBatchExamples> read_;
   std::vector<Batch> batches_;
   std::vector<i64> offsets_;
   i64 length_ = 0;        // of the longest example

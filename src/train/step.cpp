@@ -19,6 +19,8 @@ namespace redco {
 
 namespace {
 
+constexpr i64 kStepsPerFieldCheck = 100;  // a hash of the batch costs little, but is a message more
+
 // The gradients of the embeddings with respect to the term of a group.
 struct GroupGradients {
   size_t group;
@@ -81,6 +83,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   const bool gathers = options_.sharding == StateSharding::parameters;
   const Restore<GatherAhead*> ahead(c.gather_ahead, gathers ? &gather_ahead_ : nullptr);
   gather_ahead_.begin();
+  if (is_first() || step % kStepsPerFieldCheck == 0) check_fields(pipeline_, batches, step);
   for (size_t m = 0; m < pass.n_losses(); ++m) run_micro_batch(pass, m);
   if (is_first()) check_weights(pass.weights, pass.sums);
   repeat_embeddings(pass);
@@ -101,7 +104,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   vote(pass, signal, save_due, out);
   if (!out.finite && !c.is_meta()) return out;
   if (options_.on_gradients) options_.on_gradients(grads);
-  groups_.update(grads, norms, step, learning_rate);
+  if (options_.updates) groups_.update(grads, norms, step, learning_rate);
   return out;
 }
 
@@ -220,6 +223,7 @@ void TrainStep::vote(const Pass& pass, bool signal, bool save_due, StepOutcome& 
     const double weight = w == pass.weights.end() ? 0 : w->second;
     out.terms[name] = std::isnan(ballot[at]) ? NAN : weight > 0 ? ballot[at] / weight : 0;
     if (name == pass.first_term) {
+      out.first_term = name;
       out.loss = out.terms[name];
       out.weight = weight;
     }

@@ -16,7 +16,8 @@ namespace redco {
 
 struct StepOutcome {
   std::map<std::string, double> terms;    // mean of each loss term over the step's global batch
-  double loss = 0;                        // the term of the first group
+  std::string first_term;                 // the name of the term that the first group minimizes
+  double loss = 0;                        // its mean
   double grad_norm = 0;                   // of all groups, before clipping
   double weight = 0;                      // global weight of the first term (tokens, rows)
   std::map<std::string, double> weights;  // global weights of all terms

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <set>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -65,6 +66,72 @@ std::map<std::string, double> global_weights(const Pipeline& pipeline, const std
     for (auto& [name, w] : sums) w = flat[i++];
   }
   return sums;
+}
+
+u64 local_hash(const Tensor& t) {
+  std::string bytes(t.is_meta() ? 0 : static_cast<size_t>(t.local_bytes()), '\0');
+  if (!bytes.empty())
+    Context::current().queue().read(t.view().data, bytes.data(), static_cast<i64>(bytes.size()));
+  return hash64(bytes, hash64(describe(t)));
+}
+
+std::string field_difference(const Batch& a, const Batch& b) {
+  std::set<std::string> names;
+  for (const Batch* batch : {&a, &b})
+    for (const auto& [name, t] : batch->fields) names.insert(name);
+  for (const std::string& name : names) {
+    const auto x = a.fields.find(name), y = b.fields.find(name);
+    if (x == a.fields.end() || y == b.fields.end() || local_hash(x->second) != local_hash(y->second))
+      return fmt::format("another field '{}'", name);
+  }
+  return a.weights == b.weights ? "" : "other weights";
+}
+
+void check_fields(const Pipeline& pipeline, const std::vector<Batch>& batches, i64 step) {
+  Context& c = Context::current();
+  const i64 ranks = c.mesh().ranks() / c.mesh().dp();
+  if (c.is_meta() || ranks == 1) return;
+  // A field that the pipeline cuts over the model axes differs by purpose.
+  const auto is_whole = [&](const Tensor& t) {
+    for (Axis a : c.mesh().axes())
+      if (a != Axis::dp && c.mesh().size(a) > 1 && !t.layout()[a].is_replicated()) return false;
+    return true;
+  };
+  std::vector<std::pair<std::string, u64>> mine;
+  for (const Batch& b : batches)
+    for (const auto& [name, t] : b.fields)
+      if (t.defined() && is_whole(t)) mine.emplace_back(name, local_hash(t));
+  std::string all;
+  for (const auto& [name, hash] : mine) all += fmt::format("{} {} ", name, hex64(hash));
+  const std::vector<std::string> ranks_have = c.world().gather(all);
+  // The first rank of this rank's replica: index 0 on every axis but dp.
+  Coord first;
+  first.index[Axis::dp.index()] = c.coord().dp();
+  i64 first_rank = 0;
+  for (Axis a : c.mesh().axes()) first_rank += i64{first.at(a)} * c.mesh().stride(a);
+  const std::string& expected = ranks_have[static_cast<size_t>(first_rank)];
+  std::string found;
+  if (expected != all) {
+    found = "other fields";
+    std::istringstream a(all), b(expected);
+    std::string name, hash, other_name, other_hash;
+    while (a >> name >> hash && b >> other_name >> other_hash)
+      if (name == other_name && hash != other_hash) {
+        found = fmt::format("another field '{}'", name);
+        break;
+      }
+    found = fmt::format("{} on rank {} than on rank {}", found, c.rank(), first_rank);
+  }
+  const std::vector<std::string> founds = c.world().gather(found);
+  c.world().together([&] {
+    for (const std::string& what : founds)
+      if (!what.empty())
+        throw UsageError(
+            "[pipeline] step {}: collate() made {}, and both hold the same replica's rows. The ranks of a replica "
+            "must make equal batches: random numbers must depend on Example::ordinal or Context::key(), not on "
+            "a generator of the process{}",
+            step + 1, what, pipeline.origin.empty() ? "" : ". The pipeline is " + pipeline.origin);
+  });
 }
 
 double share(const Tensor& t) {

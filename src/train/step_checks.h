@@ -13,6 +13,14 @@ namespace redco {
 // Sums each term's weight over the replicas, whose collate() must name the same terms. Collective.
 std::map<std::string, double> global_weights(const Pipeline& pipeline, const std::vector<Batch>& batches);
 
+// The ranks of a replica must have the same batch: the bits of their fields. UsageError: names the field.
+// Collective.
+void check_fields(const Pipeline& pipeline, const std::vector<Batch>& batches, i64 step);
+// A hash of this rank's block of a tensor.
+u64 local_hash(const Tensor& t);
+// How this rank's fields of a repeated collate() differ: "another 'x'"; "": they do not.
+std::string field_difference(const Batch& a, const Batch& b);
+
 // Terms must be sums, floating and of one element.
 void check_terms(const LossTerms& terms, const Pipeline& pipeline);
 // Every term has a weight. (Terms of evaluations only have weights in training too.)

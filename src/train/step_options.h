@@ -18,6 +18,7 @@ struct StepOptions {
   OptimizerSettings optimizer;
   StateSharding sharding = StateSharding::none;
   DType weights = DType::f32;  // of matrices; trained ones have fp32 masters
+  bool updates = true;         // false: a step ends with the gradients and changes no parameter
   // If set, each finite step calls it before the update, with the reduced gradient of each parameter
   // (undefined: it has none in this step).
   std::function<void(const std::vector<Tensor>&)> on_gradients{};

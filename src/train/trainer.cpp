@@ -32,6 +32,7 @@
 #include "train/start_report.h"
 #include "train/step_order.h"
 #include "train/step_profile.h"
+#include "train/useless_steps.h"
 #include "workdir/workdir_names.h"
 
 namespace redco {
@@ -106,6 +107,10 @@ class Training {
       }
       if (progress) progress->update(state_.step, fields);
 
+      if (last) {
+        aside([&] { finish_save(); });
+        useless_.finish(*job_.params);
+      }
       // Evaluates before saving, so that the checkpoint knows the best metrics.
       std::vector<std::string> best;
       const bool evaluates = evaluation_due();
@@ -380,20 +385,8 @@ class Training {
       for (const std::string& line :
            {unreached_line(*job_.params, o.unreached), repeated_key_line(o.repeated_key)})
         if (!line.empty()) warn("[train] {}", line);
-    if (!o.finite) {
-      const std::string what =
-          fmt::format("[train] step {}: the loss or gradient is not finite (loss {}, gradient norm {})",
-                      state_.step + 1, o.loss, o.grad_norm);
-      if (job_.train.on_non_finite == OnNonFinite::stop) {
-        finish_save();
-        if (first()) warn("{}; no parameter was updated", what);
-        throw Error(ExitCode::non_finite,
-                    what +
-                        "; the last checkpoint is not affected. Lower train.learning_rate, or set "
-                        "train.on_non_finite: skip to skip such steps");
-      }
-      if (first()) warn("{}: the step is skipped", what);
-    }
+    if (!o.finite && job_.train.on_non_finite == OnNonFinite::stop) finish_save();
+    useless_.add(o, state_.step + 1, job_.train.on_non_finite, *job_.params);
     ++state_.step;
     activity::set_step(state_.step);
     profile_->end(state_.step, state_.step == total_ || o.signal);
@@ -500,6 +493,7 @@ class Training {
   bool save_due_ = false;                    // every_minutes have passed; the same on all ranks
   Schedule schedule_;
   TrainState state_;
+  UselessSteps useless_;
   TrainResult result_;
   std::shared_ptr<const Dataset> data_;
   std::unique_ptr<MetricsLog> log_;  // set on the first rank

@@ -77,6 +77,7 @@ std::string gradients(const TempDir& dir, const std::string& name,
 CheckNumbers numbers(double loss, double norm = 1, double weight = 8) {
   CheckNumbers n;
   n.terms = {{"loss", loss}};
+  n.first_term = "loss";
   n.weights = {{"loss", weight}};
   n.grad_norm = norm;
   n.groups = {{"a", "one"}, {"b", "one"}, {"c", "two"}};
@@ -226,6 +227,17 @@ TEST(Check, TheExitCodeSaysWhatTheRunsShow) {
   EXPECT_EQ(r.exit_code(), 6);
   for (CheckedRun& run : r.runs) run.verdict = Verdict::impossible;
   EXPECT_EQ(r.exit_code(), 2);
+}
+
+// Not the first by the alphabet.
+TEST(Check, TheReportShowsTheTermThatIsMinimized) {
+  CheckReport r{.pipeline = "test", .bf16 = false, .tolerance = 1e-4};
+  CheckNumbers n = numbers(2);
+  n.terms = {{"accuracy", 0.5}, {"policy", -1.25}};
+  n.first_term = "policy";
+  r.runs = {{.combination = {}, .verdict = Verdict::reference, .numbers = n}};
+  EXPECT_THAT(to_text(r),
+              ::testing::AllOf(HasSubstr("        policy"), HasSubstr("-1.25"), Not(HasSubstr("accuracy"))));
 }
 
 TEST(Check, GradientsOfZeroAreNoted) {

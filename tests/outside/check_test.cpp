@@ -89,6 +89,17 @@ TEST_F(Check, RandomNumbersInTheOrderOfLocalRowsAreFound) {
   EXPECT_THAT(c.causes(), HasSubstr("random numbers in the order of the rows"));
 }
 
+// A step that does not repeat would make every difference look like rounding.
+TEST_F(Check, AStepThatDoesNotRepeatIsRefused) {
+  for (const std::string function : {"collate", "loss"}) {
+    const Checked c = mistake("'" + function + " draws'");
+    EXPECT_EQ(c.code, 1);
+    EXPECT_THAT(c.err, HasSubstr("[check] " + function + "() gave another"));
+    EXPECT_THAT(c.err, HasSubstr("when the same step was repeated"));
+    EXPECT_THAT(c.err, HasSubstr("./so/layout.so"));
+  }
+}
+
 TEST_F(Check, ALocalSizeOfAModelShardIsFound) {
   const Checked c = mistake("shard");
   EXPECT_EQ(c.code, 1);

@@ -10,6 +10,7 @@
 #include "models/spec_builder.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
+#include "support/error_text.h"
 #include "support/ranks.h"
 #include "train/checkpoint.h"
 #include "train/step.h"
@@ -364,6 +365,45 @@ TEST(Groups, AMovingAverageHasNoOptimizerState) {
     for (const Optimizer::State& s : step.state())
       for (const ParamSpec& p : s.tree.specs()) EXPECT_FALSE(p.name.starts_with("slow.")) << s.name << p.name;
   });
+}
+
+// collate() with a generator of the process: the ranks of a replica draw other numbers.
+class Unequal : public Two {
+ public:
+  explicit Unequal(int of_rank, i64 from) : of_rank_(of_rank), from_(from) {}
+  Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
+    Batch b = Two::collate(mine, s);
+    b.fields["noise"] = full({kWidth, kWidth}, calls_++ >= from_ ? of_rank_ : 0);
+    return b;
+  }
+  const int of_rank_;
+  const i64 from_;
+  mutable i64 calls_ = 0;
+};
+
+TEST(Groups, FieldsThatDifferWithinAReplicaAreNamed) {
+  for (const Mesh& mesh : {Mesh{1, 2}, Mesh{2, 2}, Mesh{2, 1}})
+    for (const i64 from : {0, 1})
+      on_mesh(mesh, [&](Context& c) {
+        // Of replicas, different fields are right.
+        Unequal pipeline(c.rank(), from);
+        ParamTree params =
+            make_params(pipeline.params(), shard_specs(pipeline.params().specs, c.mesh().mp()).layouts, {});
+        initialize(params, 5);
+        TrainStep step(pipeline, params, {.optimizer = AdamWSettings{}});
+        const BatchShape shape{
+            .rows = 1, .mine = shard_range(1, 1, c.mesh().dp(), c.coord().dp()), .length = 1};
+        const auto run = [&](i64 number) { step.run({pipeline.collate({}, shape)}, {0}, number, 0, 0.02); };
+        if (c.mesh().mp() == 1) {
+          run(0), run(100);
+          return;
+        }
+        if (from == 1) run(0);  // equal at first
+        EXPECT_THAT(
+            error_text<UsageError>([&] { run(100); }),
+            ::testing::AllOf(::testing::HasSubstr("step 101: collate() made another field 'noise' on rank "),
+                             ::testing::HasSubstr("than on rank ")));
+      });
 }
 
 }  // namespace

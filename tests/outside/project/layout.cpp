@@ -51,6 +51,8 @@ class Layouts : public Pipeline {
     for (const Example& e : mine)
       noise.push_back(wrong("random") ? static_cast<float>(random() % 100) / 100
                                       : static_cast<float>(e.ordinal) / 100);
+    static std::mt19937 unseeded(1);  // another call draws other numbers
+    if (wrong("collate draws")) noise.assign(mine.size(), static_cast<float>(unseeded() % 100) / 100);
     b.fields["noise"] = from_local_values({s.rows, 1, 1}, noise);
     if (wrong("field") && s.mine.begin == 0) b.fields["extra"] = from_local_values({s.rows, 1, 1}, noise);
     double points = 0;
@@ -67,6 +69,8 @@ class Layouts : public Pipeline {
     const Tensor h = gelu(linear(b["x"] + b["noise"], p["fc1.weight"], p["fc1.bias"]));  // [B, P, 16]
     const Tensor error = square(linear(dropout(ctx.apply, "h", 0.1, h), p["fc2.weight"]));
     const Tensor sum = sum_all(error * b[wrong("name") ? "hear" : "here"]);
+    static std::mt19937 unseeded(1);
+    if (wrong("loss draws")) return {{"loss", scale(sum, static_cast<double>(unseeded() % 100))}};
     if (wrong("rank")) return {{"loss", scale(sum, 1 + 0.1 * c.rank())}};
     if (wrong("shard")) return {{"loss", scale(sum, 0.01 * static_cast<double>(h.local().back()))}};
     if (wrong("mean")) return {{"loss", scale(sum, 1. / static_cast<double>(b.shape.rows))}};
