@@ -22,7 +22,7 @@ void rethrow_from_user(const UserMessage& message) {
   } catch (const Error&) {
     throw;
   } catch (const std::bad_alloc&) {
-    throw;
+    throw Error(ExitCode::doesnt_fit, message(": it asked for more memory than there is (std::bad_alloc)"));
   } catch (const std::exception& e) {
     throw UsageError("{}", message(fmt::format(": {}", e.what())));
   } catch (...) {

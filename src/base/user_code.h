@@ -12,7 +12,8 @@ namespace redco {
 using UserMessage = std::function<std::string(const std::string& why)>;
 
 // In a catch block around a user's code: an exception that isn't redco's, or a failed check of redco, is the
-// user's mistake, a UsageError. redco's other errors and std::bad_alloc are thrown again.
+// user's mistake, a UsageError. std::bad_alloc becomes an Error with the code doesnt_fit. redco's other
+// errors are thrown again.
 [[noreturn]] void rethrow_from_user(const UserMessage& message);
 
 // The user's code that runs on this thread; null: there is none. Functions that are called later, such as a

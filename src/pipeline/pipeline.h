@@ -194,6 +194,13 @@ class Pipeline {
   // Default: one group that minimizes the first term, with all trained parameters (no buffers, no frozen
   // ones). Parameters in no group don't change.
   virtual std::vector<ParamGroup> groups() const;
+  // New values of trained parameters after an update, by name: a clamp, a projection. `params` are the
+  // updated parameters in fp32, off the tape; moving averages follow the new values. The optimizer's state
+  // stays. The values have the parameters' shapes. Called after each step that updates; default: none.
+  virtual std::map<std::string, Tensor> after_update(const ParamTree& params, const StepContext& ctx) const {
+    (void)params, (void)ctx;
+    return {};
+  }
   // The examples of epoch ctx.epoch; every epoch has the same number. ctx.step is the epoch's first step.
   // Default: the training data, of that epoch. Called on all ranks together, at the start of each epoch and
   // again when a run resumes inside an epoch. Examples that depend on the current parameters (rollouts) can't

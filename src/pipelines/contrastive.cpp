@@ -26,7 +26,7 @@ namespace redco {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr double kMostLogScale = 4.605170185988092;  // log 100, as in CLIP
+constexpr double kMostLogScale = 4.605170185988092;  // log 100, as in CLIP and OpenCLIP
 
 class Contrastive : public EmbeddingPipeline {
  public:
@@ -56,7 +56,7 @@ class Contrastive : public EmbeddingPipeline {
 
   LossTerms loss(const ParamTree& params, const Batch& all, const StepContext&) const override {
     const Scope s("pairs");
-    const Tensor factor = exp(clamp(params["logit_scale"], -kMostLogScale, kMostLogScale));
+    const Tensor factor = exp(params["logit_scale"]);
     const Tensor pairs = matmul(all["image"], all["text"], false, true) * factor;  // [N images, N texts]
     if (is_sigmoid()) {  // -log sigmoid(z) = softplus(z) - z of a pair, softplus(z) of all others
       const Tensor own = sum(all["image"] * all["text"], {-1}) * factor + params["logit_bias"];
@@ -67,6 +67,11 @@ class Contrastive : public EmbeddingPipeline {
     const Tensor own = from_ids({all.shape.rows}, numbers, batch_layout());
     const Tensor to_text = cross_entropy(pairs, own), to_image = cross_entropy(transpose(pairs, 0, 1), own);
     return {{"loss", 0.5 * (sum_all(to_text) + sum_all(to_image))}};
+  }
+  // The parameter is clamped, not its use: a clamp in loss() has no gradient beyond its limit, so the scale
+  // could not return.
+  std::map<std::string, Tensor> after_update(const ParamTree& params, const StepContext&) const override {
+    return {{"logit_scale", clamp(params["logit_scale"], -kMostLogScale, kMostLogScale)}};
   }
   std::string unit() const override { return "pairs"; }
 

@@ -104,7 +104,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   vote(pass, signal, save_due, out);
   if (!out.finite && !c.is_meta()) return out;
   if (options_.on_gradients) options_.on_gradients(grads);
-  if (options_.updates) groups_.update(grads, norms, step, learning_rate);
+  if (options_.updates) groups_.update(grads, norms, pass.ctx, learning_rate);
   return out;
 }
 

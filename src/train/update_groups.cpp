@@ -18,7 +18,8 @@ std::vector<Tensor> UpdateGroups::Group::of(const ParamTree& params) const {
 }
 
 UpdateGroups::UpdateGroups(Pipeline& pipeline, ParamTree& params, const StepOptions& options)
-    : params_(params),
+    : pipeline_(pipeline),
+      params_(params),
       sharding_(options.sharding),
       clip_grad_norm_(options.clip_grad_norm),
       masters_(params, options.weights, options.sharding) {
@@ -159,6 +160,29 @@ void UpdateGroups::follow(const Group& g, double tau) {
   masters_.round(params_, g.selected);
 }
 
+void UpdateGroups::take_new_values(const StepContext& ctx) {
+  const NoGrad off;
+  const Scope scope("after update");
+  const ParamTree masters = masters_.of(params_);
+  in_pipeline(pipeline_, "after_update()", [&] {
+    std::vector<bool> changed(masters.size(), false);
+    const std::map<std::string, Tensor> values = pipeline_.after_update(masters, ctx);
+    for (const auto& [name, value] : values) {
+      const ParamSpec* const spec = masters.find_spec(name);
+      REDCO_CHECK(spec && spec->trained(), "it returned a value of '{}', which is not a trained parameter",
+                  name);
+      const auto i = static_cast<size_t>(spec - masters.specs().data());
+      const Tensor& p = masters.values()[i];
+      REDCO_CHECK(value.defined() && value.shape() == p.shape() && value.dtype() == p.dtype(),
+                  "the value of {} is {}; expected {}", name, value.defined() ? describe(value) : "undefined",
+                  describe(p));
+      Context::current().run(&Kernels::copy, redistribute(value.detached(), p.layout()), p);
+      changed[i] = true;
+    }
+    if (!values.empty()) masters_.round(params_, changed);
+  });
+}
+
 std::vector<double> UpdateGroups::norms(const std::vector<Tensor>& grads) const {
   std::vector<double> out(groups_.size() + 1);
   std::vector<Tensor> together = grads;
@@ -172,8 +196,9 @@ std::vector<double> UpdateGroups::norms(const std::vector<Tensor>& grads) const 
   return out;
 }
 
-void UpdateGroups::update(const std::vector<Tensor>& grads, const std::vector<double>& norms, i64 step,
-                          double learning_rate) {
+void UpdateGroups::update(const std::vector<Tensor>& grads, const std::vector<double>& norms,
+                          const StepContext& ctx, double learning_rate) {
+  const i64 step = ctx.step;
   ++updates_;
   ParamTree masters = masters_.of(params_);
   for (size_t i = 0; i < groups_.size(); ++i) {
@@ -189,6 +214,7 @@ void UpdateGroups::update(const std::vector<Tensor>& grads, const std::vector<do
     g.optimizer->update(masters, grads, rate * g.spec.learning_rate_factor, factor, g.selected);
     masters_.round(params_, g.selected);
   }
+  take_new_values(ctx);
   for (const Group& g : groups_)
     if (g.spec.ema_of && g.due(step)) follow(g, g.spec.tau);
 }

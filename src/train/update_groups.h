@@ -37,8 +37,8 @@ class UpdateGroups {
   // First the norm of all groups that are clipped together, then that of each group (0: it has no norm of its
   // own). Collective.
   std::vector<double> norms(const std::vector<Tensor>& grads) const;
-  // One update of each group that is due. norms: those of `grads`.
-  void update(const std::vector<Tensor>& grads, const std::vector<double>& norms, i64 step,
+  // One update of each group that is due in ctx.step, then Pipeline::after_update(). norms: those of `grads`.
+  void update(const std::vector<Tensor>& grads, const std::vector<double>& norms, const StepContext& ctx,
               double learning_rate);
 
   // The same as in TrainStep.
@@ -56,6 +56,8 @@ class UpdateGroups {
   void check_averages() const;
   void make_optimizers(const StepOptions& options);
   void follow(const Group& g, double tau);
+  void take_new_values(const StepContext& ctx);
+  Pipeline& pipeline_;
   ParamTree& params_;
   StateSharding sharding_;
   std::optional<double> clip_grad_norm_;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "autograd/grad.h"
 #include "base/error.h"
 #include "pipeline/embedding_pipeline.h"
 #include "pipelines/pipelines.h"
@@ -100,6 +101,25 @@ TEST(Contrastive, LossesAreThoseOfTheirDefinition) {
         const double sum = item(job.pipeline->loss(*job.params, all, {}).at(0).sum);
         EXPECT_NEAR(sum / n, slow_loss(loss_type, u, v, log_scale, -2), 3e-6) << loss_type;
       });
+}
+
+// A scale beyond its limit has a gradient, and the limit holds after an update.
+TEST(Contrastive, TheScaleIsClampedAfterTheUpdate) {
+  on_one_rank([](Context&) {
+    ContrastiveJob job("softmax");
+    job.make();
+    job.params->set("logit_scale", from_values({1}, std::vector<float>{4.75F}));
+    const Batch all{.fields = {{"image", from_values({2, 2}, std::vector<float>{1, 0, 0.6F, 0.8F})},
+                               {"text", from_values({2, 2}, std::vector<float>{0, 1, 1, 0})}},
+                    .weights = {},
+                    .shape = {.rows = 2, .mine = {0, 2}}};
+    const ParamTree params = job.params->watched();
+    const Tensor g = grad(job.pipeline->loss(params, all, {}).at(0).sum, {params["logit_scale"]})[0];
+    EXPECT_GT(item(g), 1);
+    const auto limited = job.pipeline->after_update(*job.params, {});
+    EXPECT_EQ(limited.size(), 1u);
+    EXPECT_FLOAT_EQ(static_cast<float>(item(limited.at("logit_scale"))), std::log(100.F));
+  });
 }
 
 TEST(Contrastive, AnswersAreEmbeddingsAndRecallIsTheirs) {

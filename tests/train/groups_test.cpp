@@ -10,6 +10,7 @@
 #include "models/spec_builder.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
+#include "ops/select.h"
 #include "support/error_text.h"
 #include "support/ranks.h"
 #include "train/checkpoint.h"
@@ -365,6 +366,60 @@ TEST(Groups, AMovingAverageHasNoOptimizerState) {
     for (const Optimizer::State& s : step.state())
       for (const ParamSpec& p : s.tree.specs()) EXPECT_FALSE(p.name.starts_with("slow.")) << s.name << p.name;
   });
+}
+
+// Clamps a parameter after each update, as CLIP its scale.
+class Clamped : public Two {
+ public:
+  std::map<std::string, Tensor> after_update(const ParamTree& params, const StepContext& ctx) const override {
+    EXPECT_EQ(ctx.step, 3);
+    return {{name_, clamp(params["a.fc1.weight"], -0.125, 0.125)}};
+  }
+  std::string name_ = "a.fc1.weight";
+};
+
+TEST(Groups, APipelineSetsNewValuesAfterAnUpdate) {
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}})
+    for (const StateSharding sharding :
+         {StateSharding::none, StateSharding::optimizer, StateSharding::parameters})
+      for (const DType weights : {DType::f32, DType::bf16})
+        on_mesh(mesh, [&](Context& c) {
+          const auto after = [&](Pipeline& pipeline) {
+            ParamTree params =
+                make_params(pipeline.params(), shard_specs(pipeline.params().specs, c.mesh().mp()).layouts,
+                            {.sharding = sharding});
+            initialize(params, 5);
+            TrainStep step(pipeline, params,
+                           {.optimizer = AdamWSettings{}, .sharding = sharding, .weights = weights});
+            const BatchShape shape{
+                .rows = 1, .mine = shard_range(1, 1, c.mesh().dp(), c.coord().dp()), .length = 1};
+            step.run({pipeline.collate({}, shape)}, {0}, 3, 0, 0.02);
+            std::vector<double> out = to_values(step.masters()["a.fc1.weight"]);
+            for (const char* name : {"a.fc1.weight", "b.fc1.weight", "slow.a.fc1.weight"})
+              for (const double v : to_values(params.gathered()[name])) out.push_back(v);
+            return out;
+          };
+          Clamped clamped;
+          Two free;
+          std::vector<double> expected = after(free);
+          const std::size_t n = kWidth * kWidth;
+          bool some = false;
+          for (std::size_t i = 0; i < 2 * n; ++i) {  // 1/8 is exact in bf16
+            some = some || std::abs(expected[i]) > 0.125;
+            expected[i] = std::clamp(expected[i], -0.125, 0.125);
+          }
+          EXPECT_TRUE(some);
+          // The moving average follows the new values.
+          std::vector<double> mine = after(clamped);
+          EXPECT_NE(std::vector<double>(mine.begin() + 3 * n, mine.end()),
+                    std::vector<double>(expected.begin() + 3 * n, expected.end()));
+          mine.resize(3 * n);
+          expected.resize(3 * n);
+          EXPECT_EQ(mine, expected);
+          clamped.name_ = "c";
+          EXPECT_THAT(error_text<BugError>([&] { after(clamped); }),
+                      ::testing::HasSubstr("'c', which is not a trained parameter"));
+        });
 }
 
 // collate() with a generator of the process: the ranks of a replica draw other numbers.
