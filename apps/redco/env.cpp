@@ -22,7 +22,7 @@ struct Options {
   std::vector<std::string> hosts;
 };
 
-// Measures the layouts, each in processes of its own, and adds the stored figures to the report.
+// Measures the layouts, each in separate processes, and adds the stored figures to the report.
 void measure(const Options& o, EnvReport& r) {
   kernels::set_threads(r.machine.usable_cores);
   kernels::check_blas();

@@ -53,7 +53,7 @@ class @CLASS@ForCausalLM : public Model {
   }
 
  protected:
-  // 3. [B, T] ids -> [B, T, V] logits. A layer with a state of its own overrides make_cache() too: nn/cache_forms.h.
+  // 3. [B, T] ids -> [B, T, V] logits. A layer that has a state overrides make_cache() too: nn/cache_forms.h.
   Tensor decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
     Tensor x = residual(o, embedding(p["embed.weight"], in.input_ids));
     for (i64 i = 0; i < n_layers_; ++i)

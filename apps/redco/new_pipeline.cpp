@@ -12,7 +12,7 @@ constexpr const char* kPipelineSource =
 
 #include "redco.h"
 
-// A namespace of its own: redco has types such as DataSettings too.
+// A separate namespace: redco has types such as DataSettings too.
 namespace @NAME@_pipeline {
 
 using namespace redco;

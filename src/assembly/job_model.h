@@ -26,9 +26,9 @@ struct ModelSource {
   // The folder's weights are for another task, or have another number of outputs: the model gets a new head,
   // and config_json describes it.
   bool new_head = false;
-  // The folder with what was trained: the adapter's, else the model's.
+  // The folder of the trained weights: the adapter's, else the model's.
   const std::string& trained_folder() const { return adapter.empty() ? folder : adapter; }
-  // Its folder of the parameters that a pipeline has besides the model's; "" without a folder.
+  // In it, the folder of the pipeline's own parameters; "" without a folder.
   std::string extra_folder() const {
     return trained_folder().empty() ? "" : join_path(trained_folder(), part_folder(kExtra));
   }

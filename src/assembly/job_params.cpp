@@ -64,7 +64,7 @@ void load_model(ParamTree& tree, const JobConfig& job, const ModelSource& source
 }
 
 // Reads the parameters that a pipeline has besides the model's from models/extra of the folder of the
-// weights. Returns the names of those that it lacks. ContentsError: it has one in another shape. `declared`:
+// weights. Returns the names of the missing ones. ContentsError: it has one in another shape. `declared`:
 // the function that declares them.
 std::vector<std::string> read_extra(ParamTree& tree, const ModelSource& source, const std::string& declared) {
   const std::string folder = source.extra_folder();
@@ -149,7 +149,7 @@ ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const
   if (!named) return tree;
   for (const NamedParts& n : *named) {
     if (n.source.folder.empty()) {
-      // A frozen one begins like the job's model, if it has the same names; a trained one by itself.
+      // A frozen one begins like the job's model, if it has the same names; a trained one with its own draws.
       ParamTree fresh = n.settings.frozen ? tree.part(n.settings.name) : owned_by(tree, n.settings.name);
       initialize(fresh, seed);
     } else {

@@ -15,7 +15,7 @@ std::vector<CustomRule> custom_rules(const JobConfig& job);
 
 // Parameters on the current context: loaded from the source's folder and adapter, or random from train.seed.
 // `params`: those of Pipeline::all_params() or of a model. The pipeline's own (kExtra) are read from
-// models/extra of the folder; those that it lacks get their initial values, with a line in the log. `named`:
+// models/extra of the folder; missing ones get their initial values, with a line in the log. `named`:
 // the models whose parameters are among them; null: none. Collective.
 ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const Model* model,
                           const ModelParams& params, const ParamStorage& storage = {},

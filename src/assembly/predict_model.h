@@ -27,7 +27,7 @@ struct PredictModel {
 
 // Which models of `models:` are loaded.
 enum class NamedUse : std::uint8_t {
-  predict,  // those that predict() uses (Pipeline::predicts_with)
+  predict,  // the models that predict() uses (Pipeline::predicts_with)
   loss      // all
 };
 

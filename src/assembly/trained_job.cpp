@@ -176,7 +176,7 @@ std::optional<JobConfig> saved_job(const JobConfig& job) {
 }
 
 // Relative paths of named models begin where the training began; trained ones are in the checkpoint. A path
-// of an override stays as it is.
+// of an override does not change.
 void find_named_models(JobConfig& job, const JobConfig& given, const std::string& folder, SavedFacts& facts) {
   for (const NamedModelSettings& m : named_models(job)) {
     if (!m.frozen) {

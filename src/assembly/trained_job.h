@@ -32,7 +32,7 @@ std::optional<std::string> trained_model_folder(const JobConfig& job);
 // Of the same: whether the pipeline of that job made its own model (no model.path, preset and arch).
 bool trained_without_model(const JobConfig& job);
 
-// Of the same: the evaluation data of that job, if this one names none. One line says which.
+// Of the same: the evaluation data of that job, if this one names none. One line of the log names them.
 void use_trained_evaluation(JobConfig& job);
 
 // `optional`: the command works without weights, so a job without checkpoint is not changed.

@@ -11,7 +11,8 @@ namespace redco {
 struct GradOptions {
   bool create_graph = false;  // the gradients can be differentiated again
   bool retain = false;        // another grad() will use the same ops
-  // Takes the gradients as they arise, and the result is empty. The inputs are leaves: watched tensors.
+  // If set, it gets each gradient when it is complete, and grad() returns none. REQUIRES: the inputs are
+  // leaves (watched tensors).
   GradientSink* sink = nullptr;
 };
 

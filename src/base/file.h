@@ -85,7 +85,7 @@ void write_file_durable(const std::string& path, std::string_view bytes);
 
 // A file being written, at offsets in any order. commit() makes it appear under its name, complete and on the
 // disk. Before that it is a temporary file in the same folder (`.NAME.tmp-*`), which the destructor removes.
-// Only one thread at a time may use it, but several may call pwrite_direct() at once.
+// Only one thread at a time may use it, but several may call pwrite_direct() at the same time.
 class DurableFile {
  public:
   // size: number of bytes if known in advance. They are reserved on the disk now, so that a full disk is
@@ -135,7 +135,7 @@ class AppendFile {
 };
 
 // Appends a line, which ends with a newline, in one write, and syncs it. Several processes of a host may do
-// so at once. If a crash has cut the file's last line, that line ends there.
+// so at the same time. If a crash has cut the file's last line, that line ends there.
 void append_line(const std::string& path, std::string_view line);
 
 // --- Names ---

@@ -1,4 +1,4 @@
-// Precompiled headers: those that many files include, and those that are slowest to compile.
+// Precompiled headers: headers that many files include, and the slowest to compile.
 #pragma once
 #include <fmt/format.h>
 

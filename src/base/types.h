@@ -27,7 +27,7 @@ enum class DType : std::uint8_t { f32, f64, bf16, i32, q8, q4 };
 
 const char* name_of(DType t);
 constexpr bool is_grouped(DType t) { return t == DType::q8 || t == DType::q4; }
-// Types that parameters are stored in. Ops compute in fp32: those that do not know the type widen it.
+// Types that parameters are stored in. Ops compute in fp32: an op without code for the type widens it.
 constexpr bool is_storage_type(DType t) { return t == DType::bf16 || is_grouped(t); }
 // Elements of a group.
 constexpr i64 group_of(DType t) { return is_grouped(t) ? 32 : 1; }

@@ -11,7 +11,7 @@
 
 namespace redco {
 
-// The bytes of an open file as they are stored, read through a buffer of fixed size.
+// The bytes of an open file, not decoded, read through a buffer of fixed size.
 class StoredFile {
  public:
   explicit StoredFile(const std::string& path);  // errors as InputFile::open

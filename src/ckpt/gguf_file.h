@@ -1,4 +1,4 @@
-// The tensors of a GGUF model under their Hugging Face names, dequantized as they are read.
+// The tensors of a GGUF model under their Hugging Face names, dequantized during reading.
 #pragma once
 
 #include <functional>

@@ -75,7 +75,7 @@ Held tensors_by_name(const ModelFiles& files, const std::function<std::string(co
   return held;
 }
 
-// Leaves parameters of the head that the files lack, or have in another shape, as they are. Returns their
+// Leaves parameters of the head that the files lack, or have in another shape, unchanged. Returns their
 // names.
 std::set<std::string> leave_head(const ParamTree& tree, HeadLoad& head, Held& held) {
   for (const ParamSpec& s : tree.specs()) {
@@ -132,7 +132,7 @@ void check_shapes_and_types(const ParamTree& tree, const Held& held) {
 }
 
 // Reads blocks from files to tensors. The threads of the kernels read a block each; the rank's thread then
-// moves them to the tensors, and gathers those that replicas share.
+// moves them to the tensors, and gathers the shared ones.
 class BlockReader {
  public:
   BlockReader(ParamTree& tree, const Held& held)

@@ -56,7 +56,7 @@ class HandedFiles {
 // on all.
 HandedFiles hand_over_params(const std::vector<SavedTree>& trees, const ModelPlan& plan,
                              const std::string& folder, CopyQueue& queue, i64 first_writer = 0);
-// Both at once. Returns the records of the files that this rank wrote. Collective, as above.
+// Both. Returns the records of the files that this rank wrote. Collective, as above.
 std::vector<FileRecord> save_params(const std::vector<SavedTree>& trees, const ModelPlan& plan,
                                     const std::string& folder);
 

@@ -2,7 +2,7 @@
 // only the second and third have messages between hosts:
 //   1. on each host, each slice of the data has one rank that gets it from the others of the host, and adds
 //      the subtrees of the sum whose ranks are all there (as large as possible);
-//   2. it sends these sums to the slice's owner, which adds them with those of its own host;
+//   2. it sends these sums to the slice's owner, which adds them to the sums of its host;
 //   3. the owner sends the result to the ranks of its host, and to one rank of each other host;
 //   4. that rank passes it on to the others of its host.
 // So between two hosts there is one message for each slice and direction. Rank r owns slice (or block) r; on

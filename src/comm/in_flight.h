@@ -18,7 +18,7 @@ class InFlight {
   void remove(Calls& group) noexcept;
   bool none() const { return groups_.empty(); }
 
-  // Moves what can be moved without waiting; returns whether something was. Throws what makes a group fail.
+  // Sends and receives without waiting. Returns whether a byte moved. Throws the error of a group that fails.
   bool progress();
   // In a long wait; see Transport::look.
   void look();

@@ -60,7 +60,7 @@ class Transport {
   virtual void post(Exchange& x) = 0;
   // Moves what can be moved without waiting. Returns whether a message is complete now that was not before.
   virtual bool progress() = 0;
-  // All receives of x are complete, and what was left in place (Message::at) is not read any more.
+  // All receives of x are complete, and data left in place (Message::at) are not read any more.
   virtual void done(Exchange&) {}
   // Nothing has moved in any group: lets others run. Throws if the call waits for a rank that has failed.
   virtual void pause(Waiter& waiter, Collective what) = 0;

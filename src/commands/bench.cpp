@@ -341,7 +341,8 @@ BenchReport bench_generation(Bench& b, const JobConfig& job, i64 runs, bool kern
   // Of an encoder-decoder's weights, a step reads some only: the roofline is not known.
   r.has_roofline = !pairs;
   if (pairs) return r;
-  // The roofline: the step has to read its bytes and to compute its products, and can do both at once.
+  // The roofline: the step has to read its bytes and to compute its products, and can do both at the same
+  // time.
   set_peak(r.step_bytes / r.step_s, read, r.peak_bytes, r.peak_share);
   r.peak_share = std::max(r.peak_share, kernels::peak_share(r.step_flops / r.step_s, products));
   return r;

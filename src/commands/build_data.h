@@ -18,7 +18,7 @@ struct BuiltData {
 };
 
 // Builds the indexes of data.train and data.eval that are missing, as training does. Reads the tokenizer and
-// the model's config, but no weights. seen: called for each index as soon as it is complete. UsageError: the
+// the model's config, but no weights. seen: called for each complete index. UsageError: the
 // job has neither data.cache nor workdir, or no data. Other errors as in training.
 BuiltData build_data(const JobConfig& job, const std::function<void(const BuiltData::Index&)>& seen = {});
 

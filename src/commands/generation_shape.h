@@ -12,7 +12,7 @@ struct GenerationShape {
 // others. UsageError: there are fewer than 2.
 GenerationShape generation_shape(const JobConfig& job, i64 positions_of_model);
 // Of an encoder-decoder: data.max_source_length tokens of the source (default: data.max_length, else 512 or
-// all positions), and predict.max_new_tokens, at most those that the decoder has positions for. UsageError:
+// all positions), and predict.max_new_tokens, at most as many as the decoder has positions. UsageError:
 // the source is longer than the model's positions.
 GenerationShape pair_shape(const JobConfig& job, i64 positions);
 

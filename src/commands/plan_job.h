@@ -26,7 +26,7 @@ struct GenerationPlan {
   std::string title, machines, speeds;
   Mesh mesh;
   i64 rows = 0, length = 0, new_tokens = 0;  // rows of all replicas; tokens of a prompt and of an answer
-  std::optional<GenerationTime> time;        // none: `speeds` says how to get it
+  std::optional<GenerationTime> time;        // none: see `speeds`
   double prefill_tokens_per_s() const;
   double decode_tokens_per_s() const;
 };

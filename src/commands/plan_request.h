@@ -26,7 +26,7 @@ JobConfig with_allocation(JobConfig job);
 // The hosts of the job, each assumed to equal this machine; without hosts, this machine.
 Machines machines_of(const JobConfig& job, const Machine& here);
 
-// The machine's speed: stated in the job, or measured here. Without either, `hint` says how to get it.
+// The machine's speed: stated in the job, or measured here. Without either, `hint` is how to get it.
 struct Speeds {
   std::shared_ptr<const CostModel> model;
   std::string hint;

@@ -1,5 +1,5 @@
 // The prompts of a predict job in order: predict.prompt, or the lines of predict.input (of a built-in one,
-// those for evaluation). A folder of images stands for a line {"image": path} for each, sorted by name.
+// the data for evaluation). A folder of images means a line {"image": path} for each, sorted by name.
 //
 // A line is a JSON object; "id" is optional. The pipeline may read it (Pipeline::request). Otherwise it has
 // one of "prompt" or "text" (a text to continue) and "messages" (a conversation for the chat template); other

@@ -71,7 +71,7 @@ std::string visible(const std::string& token) {
   return out;
 }
 
-// Text of the ids, without those that the loss ignores; "" if other ids are not in the vocabulary.
+// Text of the ids, without the ids that the loss ignores; "" if other ids are not in the vocabulary.
 std::string text_of(const std::vector<i32>& ids, const Tokenizer& tokenizer) {
   std::vector<i32> known;
   for (const i32 id : ids) {

@@ -69,8 +69,8 @@ struct ExampleFields {
         .only_with("pipeline", {"classification", "regression"});
   }
 
-  // The keys without those of Alpaca and ShareGPT that text, prompt, completion or messages also name: jobs
-  // that map these formats by hand keep their meaning.
+  // Without the keys of Alpaca and ShareGPT that text, prompt, completion or messages also name. So a job
+  // that maps these formats by hand keeps its meaning.
   ExampleFields without_shared() const;
 };
 

@@ -75,7 +75,7 @@ void TokenDraw<T>::find_tops() {
 }
 
 // Raises of.cut to the threshold: the top_k-th score, below which no token stays, or the score with which the
-// weights reach top_p of their sum; of the tokens with that score, those that are not needed get -inf.
+// weights reach top_p of their sum; of the tokens with that score, the tokens not needed get -inf.
 template <class T>
 void TokenDraw<T>::find_threshold(bool by_mass) {
   using Buckets = kernels::ScoreBuckets<T>;

@@ -29,7 +29,7 @@ class TokenDraw {
 
   // The token at places[r] in [0, 1) of row r's cumulative probabilities; -1: no score is above -inf.
   std::vector<i32> draw(std::span<const double> places) const;
-  // The probabilities of this part's tokens in a row, 0 of those that can't be drawn.
+  // The probabilities of this part's tokens in a row, 0 for tokens that can't be drawn.
   std::vector<double> probabilities(std::size_t row) const;
 
  private:

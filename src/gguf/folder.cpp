@@ -80,7 +80,7 @@ std::string file_in(const std::string& folder) {
     for (const std::string& name : list_dir(folder))
       if (is_gguf(name)) found.push_back(join_path(folder, name));
   if (found.empty()) return "";
-  // The first part of a split model stands for all.
+  // The first part of a split model represents all.
   if (found.size() > 1 && found[0].find("-00001-of-") == std::string::npos) return "";
   return found[0];
 }

@@ -17,7 +17,7 @@ namespace {
 enum class Change { none, transposed, rotary_q, rotary_k, norm_plus_one, experts };
 
 // {a name of the file, the folder's}. "blk." in front of a name and a layer's number are left out: the
-// folder's name then follows the prefix of its layer. No ending: .weight and .bias are both meant.
+// folder's name then follows the prefix of its layer. No ending: .weight and .bias are both possible.
 struct NameRow {
   const char* stored;
   const char* folder;

@@ -1,4 +1,4 @@
-// KernelCall: a submitted kernel with its operands, for those that look at the calls of a step without
+// KernelCall: a submitted kernel with its operands, for code that looks at the calls of a step without
 // running them (plan/timeline.h).
 #pragma once
 
@@ -44,8 +44,8 @@ class CallVisitor {
  public:
   virtual ~CallVisitor() = default;
   virtual void kernel(const KernelCall& call) = 0;
-  // The next collective only starts; waits(id) is its wait. Others are waited for at once. Which collective
-  // it is, the group says (Group::on_call).
+  // The next collective only starts; waits(id) is its wait. Others are waited for immediately. Which
+  // collective it is, the group says (Group::on_call).
   virtual void starts(const void* id) = 0;
   virtual void waits(const void* id) = 0;
 };

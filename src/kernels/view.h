@@ -29,7 +29,7 @@ struct View {
   Strides steps() const;  // the strides, also of a row-major view
   // The same elements from index `start` of dim d on, `size` of them. Groups are not cut.
   View narrowed(int d, i64 start, i64 size) const;
-  // Elements [first, first + n) of a row-major view as they lie in memory, in one dim.
+  // Elements [first, first + n) of a row-major view in the order of memory, in one dim.
   View flat(i64 first, i64 n) const {
     View v = *this;
     v.data = data.plus(bytes_of(dtype, first));

@@ -125,7 +125,7 @@ std::vector<Host> parse_entry(std::string_view text, const std::string& where) {
   return hosts;
 }
 
-// "10.0.0.7": a part of it is no name.
+// "10.0.0.7": a part of it is not a name.
 bool is_address(std::string_view name) {
   return name.find_first_not_of("0123456789.") == std::string_view::npos;
 }

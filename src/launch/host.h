@@ -19,7 +19,7 @@ struct Host {
   bool operator==(const Host&) const = default;
 };
 
-// The name without its domain, in lower case; an IP address as it is.
+// The name without its domain, in lower case; an IP address unchanged.
 std::string brief_name(std::string_view name);
 // Whether two names mean the same host: equal but for upper case, or one is the other without its domain.
 bool same_host(std::string_view a, std::string_view b);

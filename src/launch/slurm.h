@@ -35,8 +35,8 @@ std::optional<SlurmJob> detect_slurm(const Environment& environment);
 // The workdir of a training run. Each task of a job array needs its own: "%a" becomes the task's number;
 // without "%a", "/task-N" is appended. Unchanged outside of a job array.
 std::string workdir_of_task(const std::string& workdir, const Environment& environment);
-// The workdir of a command that uses a trained model: the same if `holds_run` says so of it, or if "%a" names
-// it; else `workdir`, which all tasks then share.
+// The workdir of a command that uses a trained model: the same if `holds_run` is true for it, or if "%a"
+// names it; else `workdir`, which all tasks then share.
 std::string trained_workdir_of_task(const std::string& workdir, const Environment& environment,
                                     const std::function<bool(const std::string& workdir)>& holds_run);
 // The job, for the record of a run: "cluster/17", or "17" if the cluster has no name; "" outside of a job. A

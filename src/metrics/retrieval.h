@@ -10,7 +10,7 @@ namespace redco {
 
 using EmbeddingRows = std::vector<std::vector<float>>;
 
-// For each query, the number of candidates with a dot product at least as high as that of its own candidate,
+// For each query, the number of candidates with a dot product at least as high as with the query's candidate,
 // which has the same index. Candidates with the same name as the query's own (an equal caption) do not count.
 // REQUIRES: equal numbers of queries, candidates and names; rows of one length.
 std::vector<i64> retrieval_ranks(const EmbeddingRows& queries, const EmbeddingRows& candidates,

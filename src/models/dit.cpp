@@ -58,8 +58,8 @@ class DiT : public Model {
     config_json_ = c.dump();
   }
 
-  // The caption's memory [B, 1 + S, C]. Its first token attends to all others; it alone is left where the
-  // mask hides the whole caption, and then stands for "no caption".
+  // The caption's memory [B, 1 + S, C]. Its first token attends to all others. If the mask hides the whole
+  // caption, only this token is visible; it then means "no caption".
   Tensor encode_memory(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
     Scope s("text_encoder");
     Tensor x = embedding(p["text.embed.weight"], in.input_ids) +
@@ -248,8 +248,8 @@ class DiT : public Model {
     return x + dropout(o, "mlp_out", dropout_, gated(part(m, kMlpGate), z));
   }
 
-  // [B, N, numbers of a patch] -> [B, channels, height, width]. A patch's numbers are ordered as those that
-  // the model reads: channel, row, column.
+  // [B, N, numbers of a patch] -> [B, channels, height, width]. A patch's numbers are ordered as the ones
+  // that the model reads: channel, row, column.
   Tensor image_of(const Tensor& y) const {
     const auto& [channels, height, width] = patches_.image;
     const Tensor cut = reshape(y, {y.size(0), patches_.rows(), patches_.columns(), channels,

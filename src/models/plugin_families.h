@@ -1,4 +1,4 @@
-// Model families of users' shared objects (pipeline/plugin.h), beside the built-in ones of model.cpp.
+// Model families of users' shared objects (pipeline/plugin.h), in addition to the built-in ones of model.cpp.
 #pragma once
 
 #include <memory>

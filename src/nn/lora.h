@@ -60,7 +60,7 @@ ModelParams with_lora(ModelParams params, const LoraConfig& config, const std::v
 std::vector<bool> trained_ones(const std::vector<ParamSpec>& specs);
 std::vector<bool> no_adapters(const std::vector<ParamSpec>& specs);
 
-// A layer as it is applied.
+// A layer in use.
 struct AdaptedLayer {
   LayerName name;
   Tensor weight, bias;                               // a bias may be undefined

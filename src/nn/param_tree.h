@@ -110,7 +110,7 @@ struct ShardedSpecs {
 };
 // weights: the type of ParamStorage. If it is grouped, linear layers are cut in multiples of its group along
 // both dims, so that the output of one layer is cut like the weight of the next. Each owner's parameters are
-// sharded by themselves. Throws UsageError if a custom rule is malformed.
+// sharded separately. Throws UsageError if a custom rule is malformed.
 ShardedSpecs shard_specs(const std::vector<ParamSpec>& specs, int n_model_shards,
                          const std::vector<CustomRule>& custom = {}, DType weights = DType::f32);
 

@@ -114,10 +114,10 @@ Tensor as_born(const Tensor& part, const Node::Output& born) {
   return part.with_hidden(born.hidden);
 }
 
-// Adds a part to the cotangent of an output. Parts of one placement become one sum at once, so that an output
-// with many uses holds one tensor, not one for each use. The order of the uses is that of the tape, equal on
-// every rank. bf16 parts are kept, because sum_of_parts() rounds their sum once. With create_graph, sums are
-// on the tape, which would keep every part anyway.
+// Adds a part to the cotangent of an output. Parts of one placement become one sum immediately, so that an
+// output with many uses holds one tensor, not one for each use. The order of the uses is that of the tape,
+// equal on every rank. bf16 parts are kept, because sum_of_parts() rounds their sum once. With create_graph,
+// sums are on the tape, which would keep every part anyway.
 void add_part(SmallVector<Tensor, 2>& parts, Tensor part, const Node& node, const Node::Output& born) {
   if (!Context::current().recording)
     for (Tensor& p : parts)

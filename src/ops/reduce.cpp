@@ -11,7 +11,7 @@ namespace redco {
 
 namespace {
 
-// Dims of a sum: bit d stands for dim d of x, visible or hidden.
+// Dims of a sum: bit d means dim d of x, visible or hidden.
 struct SumDims {
   u32 over = 0;     // these are summed
   u32 dropped = 0;  // the sum lacks these, which are summed or of size 1; other summed dims have size 1

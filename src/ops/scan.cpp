@@ -40,7 +40,7 @@ Tensor cumsum(const Tensor& x, int dim, bool reverse) {
             },
             {.attributes = {along}});
   Tensor y = op.output(x.shape(), x.dtype(), x.hidden());
-  // Step s adds the sum of the s elements before: n elements take log2(n) passes over contiguous rows.
+  // Step s adds the sum of the s elements before: n elements take log2(n) passes through contiguous rows.
   const View from = with_first(op.in(0), along);
   const i64 n = from.shape[0], rest = n > 0 ? from.numel() / n : 0;
   Tensor held = OpCall::workspace(n * rest, y.dtype()), next = OpCall::workspace(n * rest, y.dtype());

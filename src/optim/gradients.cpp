@@ -52,9 +52,9 @@ GradientBuckets::Place* GradientBuckets::place_of(const Node* leaf) {
   return at == leaves_.end() || at->first != leaf ? nullptr : &places_[at->second];
 }
 
-// A gradient is added as it is if it has the placement of the sum so far. The first part may have any
-// placement, but that of its parameter where that is Sharded on a model axis. On a data axis it may be
-// anything but Sharded in another way.
+// A gradient is added without redistribution if it has the placement of the sum so far. The first part may
+// have any placement, but that of its parameter where that is Sharded on a model axis. On a data axis it may
+// be anything but Sharded in another way.
 bool GradientBuckets::fits(const Place& p, const Layout& layout) const {
   if (p.filled) return same_bytes_in(layout, p.sum.layout());
   const Layout& of = param_of(p).layout();

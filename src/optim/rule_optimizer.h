@@ -42,7 +42,7 @@ class RuleOptimizer : public Optimizer {
     UpdateContext about;
   };
   std::vector<StateSpec> checked_state(const ParamSpec& spec) const;
-  // UsageError: update() says that it is elementwise, but two halves of a vector give other bits than the
+  // UsageError: update() is declared elementwise, but two halves of a vector give other bits than the
   // whole.
   void check_elementwise(const ParamSpec& spec) const;
   void in_ranges(const Job& job, double scale) const;

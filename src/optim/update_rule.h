@@ -4,8 +4,8 @@
 // All tensors that it gets are fp32 global values of the parameter's shape (ops/dispatch.h): a rank holds its
 // part of them. Ops on each element (Lion) communicate nothing, and their results are the same bits for any
 // sharding of the state. Ops along a dim (Adafactor), and products of matrices (Muon), may communicate. A
-// rule needs no code for sharded state (ZeRO): elementwise() and on_shards() say what it gets of a parameter
-// (optim/rule_optimizer.h). `redco plan` counts the communication and the memory.
+// rule needs no code for sharded state (ZeRO): elementwise() and on_shards() decide what it gets of a
+// parameter (optim/rule_optimizer.h). `redco plan` counts the communication and the memory.
 //
 // A rule of a plugin is exported by REDCO_OPTIMIZER("name", Class) (pipeline/plugin.h), and `train.optimizer:
 // name` selects it. A pipeline may give one to a parameter group (RuleSettings in optim/make_optimizer.h).
@@ -42,9 +42,9 @@ struct Update {
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
-  // True: each element is updated by itself, without random numbers. Then update() gets ranges of this rank's
-  // part of a parameter as vectors, of at most kMostElements, so temporary values stay in the caches and need
-  // little memory; `context.spec` is still the whole parameter's. The results are the same.
+  // True: each element is updated separately, without random numbers. Then update() gets ranges of this
+  // rank's part of a parameter as vectors, of at most kMostElements, so temporary values stay in the caches
+  // and need little memory; `context.spec` is still the whole parameter's. The results are the same.
   virtual bool elementwise() const { return false; }
   static constexpr i64 kMostElements = 1 << 17;
   // True: ops on each element and reductions along dims (norms, means), no products of matrices. With sharded

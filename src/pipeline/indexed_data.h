@@ -1,5 +1,5 @@
 // Data that the first rank reads and indexes, and that all ranks open: the order of work in the open() of a
-// pipeline. A pipeline says what is done; this is the only place that knows of ranks.
+// pipeline. A pipeline gives the steps; this is the only place that knows of ranks.
 //
 //   std::shared_ptr<const Dataset> open(const DataRequest& request) override {
 //     return open_indexed({.build = [&] { return build_my_index(request.files, request.cache); },

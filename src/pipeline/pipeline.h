@@ -182,8 +182,8 @@ class Pipeline {
   // weights' folder has none, and are saved in models/extra/ of a checkpoint, so that transformers reads the
   // model's files unchanged. UsageError if the model has a parameter of the same name.
   virtual ModelParams extra_params() const { return {}; }
-  // Parameters that a frozen model of `models:` has besides its own, because its training declared them in
-  // extra_params(): the value head of a reward model. They are read from models/extra/ of its folder, which
+  // Parameters of a frozen model of `models:` that its training declared in extra_params(): the value head
+  // of a reward model. They are read from models/extra/ of its folder, which
   // must have them all, and are in params.part(name).
   virtual ModelParams extra_params_of(const std::string& name) const {
     (void)name;
@@ -317,7 +317,7 @@ Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std:
 std::unique_ptr<Pipeline> load_pipeline(const std::string& path);
 
 // Calls a function of the pipeline's author. Errors of a user's pipeline name the function and the shared
-// object, as rethrow_from_user() makes them; those of redco's pipelines stay as they are.
+// object, as rethrow_from_user() makes them; those of redco's pipelines are unchanged.
 UserCode pipeline_code(const std::string& origin, const char* function);
 template <class F>
 auto in_pipeline(const Pipeline& pipeline, const char* function, F&& f) {

@@ -9,8 +9,8 @@
 //   REDCO_ENVIRONMENT("name", Class) an environment of pipeline rl (env/environment.h) for rl.env
 //   REDCO_METRIC("name", function)   a metric of generated texts (metrics/text_metrics.h) for eval.metrics
 //
-// They stand outside of namespaces, in any source file of the shared object. redco loads the shared objects
-// of `plugins:` and of `pipeline:`, and no others: a checkpoint never loads one of `plugins:`.
+// They are used outside of namespaces, in any source file of the shared object. redco loads the shared
+// objects of `plugins:` and of `pipeline:`, and no others: a checkpoint never loads one of `plugins:`.
 #pragma once
 
 #include <memory>

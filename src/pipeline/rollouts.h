@@ -55,7 +55,7 @@ class EpochExamples {
     std::vector<Example> examples;
     std::map<std::string, double> notes;
   };
-  // `passes` passes over the examples of this epoch, each in another order. Calls make() if the object has
+  // `passes` passes through the examples of this epoch, each in another order. Calls make() if the object has
   // those of another epoch. name: of the pipeline, for the fingerprint.
   std::shared_ptr<const Dataset> source(const StepContext& ctx, const std::string& name, i64 passes,
                                         const std::function<Made()>& make);

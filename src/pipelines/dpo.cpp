@@ -1,6 +1,6 @@
 // Direct preference optimization (Rafailov et al. 2023), with IPO (Azar et al. 2024) as a setting.
 //
-//   h = (log p(chosen) - log p(rejected)) - (the same of the reference)   of each pair
+//   h = (log p(chosen) - log p(rejected)) - (the reference's difference)   of each pair
 //   sigmoid: -(1 - s) log sigmoid(beta h) - s log sigmoid(-beta h)        s: label_smoothing
 //   ipo:     (h - 1 / (2 beta))^2
 //

@@ -1,6 +1,7 @@
 // Proximal policy optimization (Schulman et al. 2017), with the details that matter according to "The 37
 // Implementation Details of PPO" (Huang et al. 2022). An epoch is a rollout, n_steps in each of N
-// environments with the current policy, then update_epochs passes over these steps in shuffled minibatches.
+// environments with the current policy, then update_epochs passes through these steps in shuffled
+// minibatches.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>

@@ -18,7 +18,7 @@ namespace redco {
 
 namespace {
 
-// Its examples go to predict() as they are, so outlines have pixels too.
+// Its examples go to predict() unchanged, so outlines have pixels too.
 class ImagesWithLabels : public Dataset {
  public:
   explicit ImagesWithLabels(LabelledImages images) : images_(std::move(images)) {}

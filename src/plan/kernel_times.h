@@ -1,4 +1,4 @@
-// KernelTimes: the measured time of each kind of kernel on a rank that runs, beside the prediction of a cost
+// KernelTimes: the measured time of each kind of kernel on a rank that runs, and the prediction of a cost
 // model.
 #pragma once
 

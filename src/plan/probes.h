@@ -1,4 +1,4 @@
-// Probes: runs kernels on operands in memory of its own, and records their speeds in tables.
+// Probes: runs kernels on operands in separate memory, and records their speeds in tables.
 #pragma once
 
 #include <functional>

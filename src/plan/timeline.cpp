@@ -109,7 +109,7 @@ void Timeline::collective(Collective kind, i64 bytes, const GroupShape& group) {
 }
 
 // Waits for what would be done at `until` if the rank computed meanwhile. Its own work for all of the
-// transfer is in now_; for what is left, that work is part of the wait.
+// transfer is in now_; for the rest, that work is part of the wait.
 void Timeline::network_waits(double until) {
   const double left = until - now_;
   if (left <= 0) return;

@@ -4,8 +4,8 @@
 // An expression means what it means in Python's re.fullmatch() with re.ASCII, on which the users of sharding
 // rules and of PEFT's target_modules rely. Expressions that only one of the two libraries accepts, or that
 // they read differently, are errors: backreferences, look-around, conditions, atomic groups and possessive
-// quantifiers of Python; [[:alpha:]], \p{L}, \Q, \z and (?U) of RE2; {,n} and \B. Braces that are no
-// quantifier need a backslash. Names are matched as UTF-8.
+// quantifiers of Python; [[:alpha:]], \p{L}, \Q, \z and (?U) of RE2; {,n} and \B. Other braces need a
+// backslash. Names are matched as UTF-8.
 #pragma once
 
 #include <memory>

@@ -3,7 +3,7 @@
 // high-water mark. A planned (meta) rank runs the same allocations without storage and gets the same
 // high-water mark.
 //
-// Work that is submitted to the queue later may reuse memory as soon as it is freed here: it runs after the
+// Work that is submitted to the queue later may reuse memory that was just freed here: it runs after the
 // work that used it before. One rank's thread uses an arena; another thread may call free().
 #pragma once
 

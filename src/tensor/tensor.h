@@ -60,7 +60,7 @@ class Tensor {
   i64 size(int d) const { return shape()[axis(d)]; }
   i64 numel() const { return redco::numel(impl().shape); }
   i64 local_numel() const { return redco::numel(impl().local); }
-  // Elements in memory, with those that fill the groups of a grouped type.
+  // Elements in memory, with the ones that fill the groups of a grouped type.
   i64 local_stored() const { return stored_numel(dtype(), impl().local); }
   i64 local_bytes() const { return bytes_of(dtype(), local_stored()); }
   // The part of dim `dim` that this rank holds (index among all dims).

@@ -68,7 +68,7 @@ TrainState parse_state(const std::string& text, const std::string& where);
 struct CheckpointContents {
   const Model* model = nullptr;                // null: the pipeline has its own parameters
   std::map<std::string, std::string> aliases;  // of the parameters
-  std::map<std::string, NamedModel> models;    // of `models:`; those that are trained are saved
+  std::map<std::string, NamedModel> models;    // of `models:`; the trained ones are saved
   const Tokenizer* tokenizer = nullptr;
   ParamTree params;       // fp32
   bool resumable = true;  // a run can resume from it: saves `optimizer`, and what `dtype` rounds

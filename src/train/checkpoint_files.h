@@ -24,7 +24,7 @@ std::vector<SavedPart> parts_of(const CheckpointContents& what);
 // Prefix of the fp32 values of weights that the model's files have rounded.
 constexpr const char* kMaster = "master/";
 
-// The tensors that a training saves, without the texts beside them; of a planned step, too.
+// The tensors that a training saves, without the texts; of a planned step, too.
 CheckpointContents saved_tensors(const Pipeline& pipeline, const TrainStep& step,
                                  const CheckpointSettings& settings, const std::string& adapter_config);
 

@@ -119,8 +119,8 @@ void CheckpointSaver::begin(const CheckpointContents& what, const TrainState& st
   flight_ = std::move(flight);
 }
 
-// An unmounted file system leaves an empty folder, and a save would make the workdir anew in it, where nobody
-// looks for it.
+// An unmounted file system leaves an empty folder, and a save would make the workdir again in it, where
+// nobody looks for it.
 void CheckpointSaver::check_same_folder() const {
   const std::string workdir = parent_path(folder_);
   if (!inode_ || (exists(workdir) && file_stamp(workdir).inode == *inode_)) return;

@@ -18,7 +18,7 @@ namespace redco {
 namespace {
 
 // A rank's part of a sum over all ranks that is 0 if n ranks have the same bits: the first of them adds n - 1
-// times their hash, each of the n - 1 others subtracts that of its own.
+// times their hash, each of the n - 1 others subtracts its own hash.
 double part_of_difference(u64 bits, i64 n, bool first) {
   const auto hash = static_cast<double>((bits ^ (bits >> 32)) * 0x9E3779B97F4A7C15u >> 32);
   return first ? static_cast<double>(n - 1) * hash : -hash;

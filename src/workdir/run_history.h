@@ -33,7 +33,7 @@ struct RunHistory {
   std::vector<RunEvent> events;
   i64 damaged = 0;  // lines that are not an event, except a last line without its newline
 };
-// The events in the last `most_bytes` of the file; empty if there is no file. IoError: it can't be read.
+// The events in the last `most_bytes` of the file; empty without a file. IoError: it can't be read.
 RunHistory read_run_history(const std::string& workdir, i64 most_bytes = i64{16} << 20);
 // Bytes of the file; 0 if there is none.
 i64 run_history_size(const std::string& workdir);
@@ -46,7 +46,7 @@ using BestMetrics = std::map<std::string, BestMetric>;  // by the names of metri
 
 // Replaces best.json. IoError.
 void write_best_metrics(const std::string& workdir, const BestMetrics& best);
-// Empty if there is no file. ContentsError: it is not an object of {"value": number, "step": number}.
+// Empty without a file. ContentsError: it is not an object of {"value": number, "step": number}.
 BestMetrics read_best_metrics(const std::string& workdir);
 
 }  // namespace redco::ckpt

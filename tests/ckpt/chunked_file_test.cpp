@@ -125,7 +125,7 @@ TEST(ChunkedFile, WithoutDirectWrites) {
   EXPECT_EQ(opened, 1);
 }
 
-// A queue of as many windows as the bytes takes them all at once, though nothing is written yet; a smaller
+// A queue of as many windows as the bytes takes them all together, though nothing is written yet; a smaller
 // one waits for the disk. Files share the windows.
 TEST(ChunkedFile, TheQueueDecidesHowMuchIsCopied) {
   const test::TempDir dir;

@@ -115,7 +115,7 @@ TEST_F(Cli, DataOfANamedModelsTokenizerAreShownAndBuilt) {
   good({"data", "build", job, "data.cache=cache"});
 }
 
-// Embeddings are no text that follows the prompt.
+// Embeddings are not a text that follows the prompt.
 TEST_F(Cli, AnAnswerWithoutATextIsPrintedAsJson) {
   const std::string job = REDCO_SOURCE_DIR "/configs/contrastive/shapes.yaml";
   good({"train", job, "train.max_steps=1", "train.global_batch_size=4", "train.per_device_batch_size=4",

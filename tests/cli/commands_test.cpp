@@ -166,7 +166,7 @@ TEST_F(Commands, Env) {
   refused({"env", "--measure", "--layout", "1by1"}, 2, {"1by1", "RANKSxTHREADS"});
 }
 
-// Without a measurement plan says how to get one; a damaged one is an error that says what to do.
+// Without a measurement, plan names the command for one; a damaged one is an error with a remedy.
 TEST_F(Commands, PlanPredictsTime) {
   write("job.yaml", kTinyJob);
   const Env env = {{"XDG_CACHE_HOME", path("")}};
@@ -184,7 +184,7 @@ TEST_F(Commands, PlanPredictsTime) {
   EXPECT_GT(time["step_s"].get<double>(), 0);
   EXPECT_GT(time["tokens_per_s"].get<double>(), 0);
   EXPECT_THAT(good(generation, env).out, HasSubstr("decoding"));
-  // The measurement of one layout says nothing about another.
+  // The measurement of one layout does not apply to another.
   EXPECT_THAT(good({"plan", "job.yaml", "parallel.threads_per_rank=7"}, env).out, HasSubstr("--layout 1x7"));
 
   const auto files = list_dir(path("redco/machines"));

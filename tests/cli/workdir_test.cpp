@@ -148,7 +148,7 @@ TEST_F(Workdir, AResumeByPathContinuesOnlyThatCheckpoint) {
   const Ran r = good(train(
       {"train.max_steps=15", "checkpoint.resume=run/checkpoints/step-00000010", "checkpoint.keep_last=9"}));
   EXPECT_EQ(lines_with(r.err, "moved to run/previous/" + old), 1) << r.err;
-  // The new log has also what was said before the old one was moved.
+  // The new log also has the lines before the move of the old one.
   EXPECT_THAT(read("run/log.txt"), HasSubstr("training data: "));
   EXPECT_THAT(read("run/log.txt"), HasSubstr("moved to run/previous/" + old));
   EXPECT_NE(id(), old);

@@ -1,3 +1,4 @@
+// Groups without communication (comm/group.h): of one rank, and of a planned rank.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

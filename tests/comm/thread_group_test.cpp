@@ -1,3 +1,4 @@
+// Groups of threads (comm/thread_transport.cpp), also with a placement on hosts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -202,7 +202,7 @@ TEST(Docs, TheApiPageNamesAllOpsAndClasses) {
   }
   for (const std::string& name : declared)
     EXPECT_EQ(named.count(name), 1u) << "docs/api.md does not name " << name;
-  // The first cells of the tables: what the page says that there is.
+  // The first cells of the tables: the names in the page.
   std::istringstream lines(page);
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with("| `")) continue;

@@ -1,3 +1,4 @@
+// Examples of JSONL files (data/text/example_lines.h, example_shapes.h, example_index.h).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>

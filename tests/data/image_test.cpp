@@ -34,7 +34,7 @@ std::string hex(const std::vector<std::uint8_t>& bytes) {
   return out;
 }
 
-// Written images are read again with the same bytes; other texts are no images.
+// Written images are read again with the same bytes; other texts are not images.
 TEST(Images, PngFilesAndDataUrisKeepEveryPixel) {
   for (const i64 channels : {1, 3}) {
     Image image{5, 7, channels, {}};

@@ -151,7 +151,7 @@ class TileRegisters {
     for (i64 r = 0; r < 16; ++r)
       std::memcpy(static_cast<char*>(to) + r * bytes, tile(t)[static_cast<std::size_t>(r)].data(), 64);
   }
-  // Even and odd elements of a pair have sums of their own, which then are added.
+  // Even and odd elements of a pair have separate sums, which then are added.
   void add_products(int to, int a, int b) {
     const Tile left = tile(a), right = tile(b);
     for (std::size_t m = 0; m < 16; ++m) {

@@ -56,8 +56,8 @@ TEST(Sampling, TheFirstOfTheHighestScores) {
   });
 }
 
-// Any two scores are told apart, however near or far: the highest is in the first bucket, the lowest in the
-// last.
+// Any two scores are distinguished, however near or far: the highest is in the first bucket, the lowest in
+// the last.
 TEST(Sampling, BucketsAlwaysDivide) {
   constexpr float kMost = std::numeric_limits<float>::max(),
                   kLeast = std::numeric_limits<float>::denorm_min();

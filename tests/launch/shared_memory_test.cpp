@@ -53,7 +53,7 @@ TEST_F(SharedMemory, RemovesUnusedFiles) {
   EXPECT_EQ(clean(), 0);
 }
 
-// Clusters give each job a TMPDIR of its own, on a disk that stays.
+// Clusters give each job its own TMPDIR, on a disk that stays.
 TEST_F(SharedMemory, RemovesSessionsInTmpdir) {
   const char* const before = std::getenv("TMPDIR");
   const std::string kept = before ? before : "";

@@ -41,7 +41,7 @@ TEST(Mamba2, HeadsAndGroupsAreCutTogether) {
   EXPECT_EQ(rows_of(*groups, "in_proj.weight[B]", 2), (Rows{3, 3}));
   EXPECT_EQ(rows_of(*groups, "conv1d.weight[C]", 2), (Rows{3, 3}));
   EXPECT_EQ(rows_of(*groups, "out_proj.weight", 2, 1), (Rows{12, 12}));
-  // More shards than groups: each head of its own, and B and C on every rank.
+  // More shards than groups: each rank has its heads, and B and C on every rank.
   EXPECT_EQ(rows_of(*groups, "in_proj.weight[z]", 4), (Rows{8, 8, 4, 4}));
   EXPECT_EQ(rows_of(*groups, "in_proj.weight[dt]", 4), (Rows{2, 2, 1, 1}));
   EXPECT_EQ(rows_of(*groups, "A_log", 4), (Rows{2, 2, 1, 1}));

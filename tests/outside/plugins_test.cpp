@@ -97,7 +97,7 @@ TEST_F(Plugins, AChangedPluginIsReportedOnResume) {
 }
 
 // Rows of a batch begin at different columns, and rows that end early are replaced: the state of each row is
-// that of its own tokens.
+// the loss of its tokens.
 TEST_F(Plugins, GenerationKeepsAStatePerRow) {
   std::string lines, ids;
   for (int i = 0; i < 7; ++i)
@@ -204,7 +204,7 @@ TEST_F(Plugins, ACheckpointNeverLoadsAPlugin) {
         << words;
     EXPECT_EQ(r.said.find("error:"), r.said.rfind("error:")) << r.said;
   }
-  // A plain folder does not say where the family is from.
+  // A plain folder does not name the origin of the family.
   fs::create_directory(*dir_ / "plain");
   for (const char* file : {"config.json", "model.safetensors", "tokenizer.json"})
     if (fs::exists(*dir_ / (std::string("decays/checkpoints/last/") + file)))
@@ -401,7 +401,7 @@ TEST_F(Plugins, TheSkeletonOfAModelTrainsAndGenerates) {
     spill(*dir_ / ("answer-" + what), p.said);
     EXPECT_EQ(p.said, slurp(*dir_ / "answer-1x1")) << what;
   }
-  // The job as it is: from ln(257) = 5.5 to 0.57.
+  // The unchanged job: from ln(257) = 5.5 to 0.57.
   const Ran whole = command("train " + job);
   ASSERT_EQ(whole.code, 0) << whole.said;
   std::string last;

@@ -69,7 +69,7 @@ class TwoTowers : public EmbeddingPipeline {
     std::vector<i32> numbers(static_cast<std::size_t>(n));
     std::iota(numbers.begin(), numbers.end(), 0);
     const Tensor row = from_ids({n}, numbers, batch_layout());
-    // Other examples of the same label are no negatives.
+    // Other examples of the same label are not negatives.
     const Tensor same = compare(Binary::eq, to_float(reshape(all["label"], {n, 1})), to_float(all["label"]));
     const Tensor own = compare(Binary::eq, to_float(reshape(row, {n, 1})), to_float(row));
     const Tensor logits = matmul(all["a"], all["b"], false, true) * exp(p["log_scale"]) - 1e4 * (same - own);

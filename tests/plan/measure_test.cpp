@@ -30,7 +30,7 @@ TEST(Measure, GivesTablesThatAPlanUses) {
   EXPECT_LT(s.op_s, 1e-2);
   EXPECT_TRUE(s.collectives.empty());
 
-  // Every kernel of a step has a measured kind of its own name.
+  // Every kernel of a step has a measured kind with its name.
   testing::Planned p = testing::Planned::config(testing::kGpt2);
   p.request.per_device = 1;
   p.request.model = std::make_shared<const CostModel>(speeds_from_json(to_json(s), "test"));

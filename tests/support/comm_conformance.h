@@ -200,7 +200,7 @@ inline u64 errors(Group& g) {
                            ExitCode::usage, "rank 0 says no");
   expect_error<Error>([&] { g.together([] { throw Error(ExitCode::non_finite, ""); }); },
                       ExitCode::non_finite, "");
-  // An exception of another type stays as it is on its own rank and is a bug on the others.
+  // An exception of another type is unchanged on its own rank and is a bug on the others.
   try {
     g.on_first([] { throw std::out_of_range("index"); });
     ADD_FAILURE();

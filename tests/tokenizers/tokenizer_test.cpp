@@ -1,5 +1,5 @@
 // Cases that the fixtures don't cover: legacy files, `bytes`, saving, threads, normalizers, split behaviors,
-// flags of added tokens. Comments say which expected values come from Hugging Face's tokenizers 0.23.
+// flags of added tokens. Comments name the expected values that come from Hugging Face's tokenizers 0.23.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -129,7 +129,7 @@ TEST(FastWeights, BatchedTasksEqualSingleTasks) {
   const auto layouts = shard_specs(two_layers().specs, 2).layouts;
   for (const Order order : {Order::none, Order::first, Order::second})
     for (const int steps :
-         {0, 1, 2, 4}) {  // after the fourth step, a's factored gradients are no longer smaller
+         {0, 1, 2, 4}) {  // after the fourth step, a's factored gradients are not smaller any more
       SCOPED_TRACE(fmt::format("order {}, {} steps", static_cast<int>(order), steps));
       Outcome want;
       on_one_rank([&](Context&) { want = one_by_one(order, steps); });

@@ -42,7 +42,7 @@ class TableReader {
 };
 
 // The index of a setting's column: by name in `header`, or, without a header (null), by number from 1. `key`
-// is the setting's name. UsageError if there is no such column, or more than one.
+// is the setting's name. UsageError: no column of this name, or several.
 std::size_t find_column(const std::string& name, const std::vector<std::string>* header,
                         const std::string& key, const std::string& where);
 // Whether `name` is a column number.

@@ -1,5 +1,5 @@
 // The records of data files, one after another, each as the text of a JSON object:
-//   jsonl      a line as it is; blank lines are skipped
+//   jsonl      a whole line; blank lines are skipped
 //   tsv, csv   a row, {"column": "cell", ...}, with the columns' names from the first row; with data.header:
 //              false they are "1", "2", ...
 //   parallel   {"source": line n of a file, "target": line n of the next file}
@@ -31,7 +31,7 @@ class RecordLines {
   std::string where() const;  // of the last record, "data.csv:12"
   // Why the last record cannot be read: a row with another number of cells than the first one. "": it can.
   std::string problem() const;
-  // Values are texts, also those that are numbers.
+  // Values are texts, numbers too.
   bool only_texts() const { return format_ != "jsonl"; }
 
   class Source;  // one per format

@@ -78,8 +78,8 @@ inline void widen(const bf16* x, double* y, i64 n) {
   for (i64 i = 0; i < n; ++i) y[i] = std::bit_cast<float>(static_cast<u32>(x[i].bits) << 16);
 }
 
-// Whether products read queries, keys, values and gradients in bf16 as they are stored, and probabilities
-// rounded to bf16; if not, all are widened. That was not measured with AMX, so it is off there.
+// Whether products read queries, keys, values and gradients stored in bf16 without conversion, and
+// probabilities rounded to bf16; if not, all are widened. That was not measured with AMX, so it is off there.
 inline bool multiplies_stored(const AttentionShape& s, bool bf16) {
   static_assert(std::max(kQueryBlock, kKeyBlock) <= DotProduct::kDeepest);
   return s.D > 0 && s.D <= DotProduct::kDeepest && unit_of(bf16) == Unit::dot;

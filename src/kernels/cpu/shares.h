@@ -10,7 +10,7 @@
 namespace redco::kernels {
 
 // Each thread begins with its own share of neighbours, the same one in each loop, since the cache of its core
-// may still hold what it wrote. Then it takes what is left of the others' shares.
+// may still hold what it wrote. Then it takes the rest of the others' shares.
 class Shares {
  public:
   // n pieces for `threads` threads. From kMost threads on, some have a share together.

@@ -67,7 +67,7 @@ void use_better_blas_core(char** argv) {
   std::string better;
   try {
     better = better_blas_core(blas_core(), isa());
-  } catch (const Error&) {  // REDCO_ISA is wrong; the first command that computes says so
+  } catch (const Error&) {  // REDCO_ISA is wrong; the first command that computes reports it
     return;
   }
   if (better.empty()) return;

@@ -24,7 +24,7 @@ constexpr double kLongestGap = 1;       // s: see AwakeClock
 constexpr double kGreetSeconds = 5;     // a connection without a first line is closed after this time
 constexpr std::size_t kStrangers = 64;  // most connections without a first line
 constexpr double kPauseSeconds = 0.5;   // before the next accept() where descriptors have run out
-constexpr rlim_t kOtherFiles = 256;     // descriptors of this process that are no connections
+constexpr rlim_t kOtherFiles = 256;     // descriptors of this process that are not connections
 
 // A rank's own text, safe to print.
 std::string shown(std::string word) {
@@ -45,7 +45,7 @@ void allow_descriptors(std::size_t n_ranks) {
   const rlim_t wanted = static_cast<rlim_t>(n_ranks) + kOtherFiles;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
   limit.rlim_cur = std::min(wanted, limit.rlim_max);
-  setrlimit(RLIMIT_NOFILE, &limit);  // a failure leaves the limit as it is
+  setrlimit(RLIMIT_NOFILE, &limit);  // a failure leaves the limit unchanged
 }
 
 }  // namespace

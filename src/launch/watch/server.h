@@ -81,7 +81,7 @@ class WatchServer {
   bool ending_ = false;
   int asked_ = 0;          // the signal of ask_to_end(); 0: none
   bool unread_ = false;    // see note_unread_messages()
-  double accepts_at_ = 0;  // no connection is accepted before, because there are no descriptors
+  double accepts_at_ = 0;  // no connection is accepted before, because descriptors are lacking
 
   std::thread thread_;
 };

@@ -186,7 +186,7 @@ class Client {
 
   // Connects to all endpoints in parallel until the server answers on one; returns its socket, or -1 if the
   // process ends first. A connection that exists is kept: a launcher that is stopped, or gets a thousand
-  // ranks at once, answers late.
+  // ranks together, answers late.
   int find_server() {
     constexpr double kAgain = 0.2;  // s
     const double limit = timeout_ > 0 ? std::max(timeout_, kStartSeconds) : kUnlimitedConnect;

@@ -32,7 +32,7 @@ struct LearnedUnigram {
 
 // Each character with min_frequency becomes a piece. Calls progress(number of pieces) each round. The result
 // doesn't depend on the number of threads: expected counts are summed as integers. UsageError if n_pieces is
-// less than the number of characters; ContentsError if there are no characters.
+// less than the number of characters; ContentsError: no characters.
 LearnedUnigram learn_unigram(const WordCounts& words, const UnigramTraining& options,
                              const std::function<void(i64)>& progress = {});
 

@@ -119,7 +119,7 @@ class Embeds : public EmbeddingPipeline {
   ModelParams params_;
 };
 
-// Says that it updates each element by itself, but divides by the norm.
+// Says that it updates each element separately, but divides by the norm.
 struct Normed : UpdateRule {
   bool elementwise() const override { return true; }
   Update update(const Tensor& p, const Tensor& g, const Tensors&, const UpdateContext& c) const override {

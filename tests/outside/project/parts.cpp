@@ -1,6 +1,6 @@
 // A language model with what a job may have besides its model: a value head of the pipeline, a frozen
 // reference, a second trained model, the model without its adapters, and a frozen model with the value head
-// of its training, which scores the examples. `settings:` says which.
+// of its training, which scores the examples. `settings:` selects it.
 #include <algorithm>
 
 #include "redco.h"

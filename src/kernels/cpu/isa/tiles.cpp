@@ -226,7 +226,7 @@ void multiply_tile(i64 m, i64 n, i64 k, const Left<float>& a, const float* b, co
           micro_tile<packed>(part(r, c), k, {a.data + r * (packed ? k : a.row), a.row, a.step}, b + c * k, o);
     }
   };
-  // Rows that are read from memory are used for all panels at once.
+  // Rows that are read from memory are used for all panels together.
   if (a.step == 1) return multiply.template operator()<false>(n);
   const i64 near = kNear / (k * kColumns);
   multiply.template operator()<true>(near > 1 ? near * kColumns : kColumns);

@@ -31,7 +31,7 @@ struct PairSizes {
 //
 // pack_right: packs b[k, n], row stride ld, or b[n, k] if `trans`.
 //
-// reads_stored: whether multiply() reads a left operand of bf16 as it is stored, if its rows are whole pairs.
+// reads_stored: whether multiply() reads a left operand of bf16 in stored form, if its rows are whole pairs.
 //
 // multiply: one tile of m x n; b is packed.
 

@@ -28,7 +28,7 @@ struct TileOutput {
 constexpr i64 kTileUnit = 48;
 // So many rows or columns of an operand are packed at a time: whole panels, and whole lines of the cache.
 constexpr i64 kStrip = 2 * kTileUnit;
-// So many packed elements of 4 bytes stay in the L2 cache beside what streams through it.
+// So many packed elements of 4 bytes stay in the L2 cache together with what streams through it.
 constexpr i64 kNear = 48 * 1024;
 
 }  // namespace redco::kernels
