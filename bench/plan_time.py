@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares the times that `redco plan` predicts with those that `redco bench` measures, over many settings.
+"""Compares the times that `redco plan` predicts with the measurements of `redco bench`, over many settings.
 
     bench/plan_time.py [--redco build/bin/redco] [--only TEXT] [--out plan_time.json] [--list]
     bench/plan_time.py --hosts redco-a,redco-b [--wrap 'netns-hosts exec redco-a'] [--network 'COMMAND']...
 
 Each setting is a model, a mesh, threads, a precision and shapes. Settings with the same ranks and threads share a
-calibration (`redco env --measure --layout RxT`), which is measured directly before them, into a folder of its own. The
+calibration (`redco env --measure --layout RxT`), which is measured directly before them, into a separate folder. The
 script prints a line for each setting, and at last the share of settings within 10 % and within 20 %. It needs a quiet
 machine with at least 2 cores: a measurement during which other programs used more than 3 % of the cores is repeated,
 at most 4 times, and then marked as disturbed. `--wrap COMMAND` runs each measurement through a command, such as one

@@ -46,7 +46,7 @@ endfunction()
 function(redco_bf16_sources NAME ISA FLAGS)
   add_library(redco_${NAME}_${ISA} OBJECT ${ARGN})
   target_include_directories(redco_${NAME}_${ISA} PRIVATE ${CMAKE_SOURCE_DIR}/src)
-  # GCC 12 takes the undefined operands inside of its own intrinsics for uninitialized variables.
+  # GCC 12 takes the undefined operands inside its intrinsics for uninitialized variables.
   target_compile_options(
     redco_${NAME}_${ISA} PRIVATE -march=x86-64-v4 -mavx512bf16 ${FLAGS} -mprefer-vector-width=512 -O3
                                  $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>

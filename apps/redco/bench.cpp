@@ -24,7 +24,7 @@ void add_bench(CLI::App& app, Invocation& run) {
               "time generation: the prompt's forward pass, then one token at a time");
   c->add_flag(
       "--kernels", o->bench.kernels,
-      "also print the time of each kind of kernel in one more step, beside the time that plan predicts");
+      "also print the time of each kind of kernel in one more step, next to the time that plan predicts");
   c->add_flag("--json", o->bench.json, "print the numbers as one JSON object");
   c->callback([o, &run] {
     run.exit_code =

@@ -5,7 +5,7 @@
 
 PEER_PYTHON has torch and transformers. Draws images as PNG files with captions, and redco writes the initial weights (one step
 with the learning rate 1e-30). The peer is transformers' ViTForImageClassification and BertForSequenceClassification on those
-folders: it computes the loss of the whole batch at once, in redco's order, with torch.optim.AdamW, the same schedule and clipping.
+folders: it computes the loss of the whole batch, in redco's order, with torch.optim.AdamW, the same schedule and clipping.
 redco runs on several meshes with micro-batches. The largest relative difference of the losses must be below 1e-4.
 """
 import argparse

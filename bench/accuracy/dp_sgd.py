@@ -4,7 +4,7 @@
     PEER_PYTHON bench/accuracy/dp_sgd.py --pipeline dp_sgd.so --work /tmp/dp_sgd [--steps 40]
 
 PEER_PYTHON has torch and safetensors. Writes IDX files of noisy patterns, and redco writes the initial weights (one step with the
-learning rate 1e-30). The peer computes the gradient of each example by itself, clips it, and adds the noise; then torch.optim.SGD
+learning rate 1e-30). The peer computes the gradient of each example separately, clips it, and adds the noise; then torch.optim.SGD
 with momentum makes the step. The lots and the noise are redco's random numbers. redco runs on several meshes. The largest relative
 difference of the losses must be below 1e-4, and that of the weights after the last step below 1e-3 of the largest weight.
 """

@@ -4,7 +4,7 @@
     PEER_PYTHON bench/accuracy/grpo.py --work /tmp/grpo [--iterations 3] [--loss grpo dapo dr_grpo]
 
 PEER_PYTHON has torch and transformers. redco trains the model of configs/grpo/warm_start.yaml for some steps. From it,
-each loss_type trains one epoch of several passes over its own answers, with a reference (beta > 0). The checkpoint
+each loss_type trains one epoch of several passes through its own answers, with a reference (beta > 0). The checkpoint
 holds the answers, their log-probabilities and advantages. The peer is transformers' LlamaForCausalLM on the same
 folder, as policy and as reference, with these answers in redco's order, torch.optim.AdamW and clipping. After the first
 step probability ratios differ from 1, and some tokens are clipped. Losses are about 0.01 to 0.2 in size, so their
@@ -27,7 +27,7 @@ JOBS = os.path.join(HERE, "..", "..", "configs", "grpo")
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--work", required=True, help="folder for the data, checkpoints and logs")
 parser.add_argument("--redco", default=os.path.join(HERE, "..", "..", "build", "bin", "redco"))
-parser.add_argument("--iterations", type=int, default=3, help="passes over the answers")
+parser.add_argument("--iterations", type=int, default=3, help="passes through the answers")
 parser.add_argument("--loss", nargs="+", default=["grpo", "dapo", "dr_grpo"])
 args = parser.parse_args()
 torch.set_num_threads(1)

@@ -94,9 +94,9 @@ def describe(rows):
     if len(said) < 2:
         return ""
     (x0, y0, _), (x1, y1, _) = said
-    beside = abs(x0 - x1) > abs(y0 - y1)
-    said.sort(key=lambda f: f[0] if beside else f[1])
-    return f"{said[0][2]} {'left of' if beside else 'above'} {said[1][2]}"
+    horizontal = abs(x0 - x1) > abs(y0 - y1)
+    said.sort(key=lambda f: f[0] if horizontal else f[1])
+    return f"{said[0][2]} {'left of' if horizontal else 'above'} {said[1][2]}"
 
 
 def draw(scene):

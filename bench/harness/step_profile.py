@@ -31,7 +31,7 @@ def shares(summary):
     total, sums = summary["seconds"], {}
     for k in summary["kernels"]:
         sums[kind(k["name"])] = sums.get(kind(k["name"]), 0) + k["seconds"]
-    # The time in calls: moving bytes and waiting for other ranks. Transfers beside the computation don't count.
+    # The time in calls: moving bytes and waiting for other ranks. Transfers during the computation don't count.
     sums["collectives"] = sum(c["seconds"] for c in summary["collectives"])
     sums["other"] = max(0.0, total - sum(sums.values()))
     return {k: v / total for k, v in sums.items()}

@@ -1,6 +1,6 @@
 """PyTorch: PPO on CartPole with the settings of configs/rl/cartpole_ppo.yaml.
 
-The environments are stepped together by numpy (gymnasium's equations), the policy sees all of them at once, and an update
+The environments are stepped together by numpy (gymnasium's equations), the policy sees all of them together, and an update
 takes one minibatch of all transitions: the loop has no work per environment in Python.
 """
 import argparse

@@ -85,7 +85,7 @@ const std::vector<Feature>& features() {
        "of one replica"},
       {"dp", [](const CheckedRun& r) { return r.combination.dp; },
        "collate() or loss() uses something of one replica: its rank, its number of rows, or random numbers "
-       "with a key of its own (use Context::key())"},
+       "with its own key (use Context::key())"},
       {"mp", [](const CheckedRun& r) { return r.combination.mp; },
        "loss() uses something of one model shard: a rank, a local size, or the local values of a sharded "
        "tensor"},

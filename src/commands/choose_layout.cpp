@@ -113,8 +113,10 @@ struct Chooser {
     check_job(job, JobUse::plan, model_key_problems);
     parts = assemble(job, !pipeline_info(job.pipeline));
     if (!parts.model && !pipeline_info(job.pipeline))
-      throw UsageError("[layout] {} needs a plan, but {} has no model: only the pipeline knows its batches",
-                       what, job.pipeline);
+      throw UsageError(
+          "[layout] {} needs a plan, but pipeline {} has no model, so its batches cannot be planned. Set "
+          "parallel.layout=given",
+          what, job.pipeline);
     pipeline = planned_pipeline(job, parts);
     shardings = {job.parallel.sharding()};
     if (open.sharding) shardings = {StateSharding::none, StateSharding::optimizer, StateSharding::parameters};
@@ -145,7 +147,7 @@ struct Chooser {
   }
 };
 
-// The checkpoint that the training resumes from; "" if it begins anew.
+// The checkpoint that the training resumes from; "" if it starts at step 0.
 std::string resumed_checkpoint(const JobConfig& job) {
   if (job.checkpoint.resume == "never" || !job.workdir) return "";
   if (job.checkpoint.resume != "auto") return job.checkpoint.resume;

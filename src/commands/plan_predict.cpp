@@ -80,7 +80,7 @@ PredictPlan plan_predict(const JobConfig& job) {
 std::string to_text(const PredictPlan& p) {
   const auto size = [](i64 bytes) { return human_bytes(static_cast<u64>(bytes)); };
   std::string s = fmt::format("predict: {}\n", p.title);
-  s += fmt::format("  {}{}, {} each; dp {} x mp {}, {} rows of a replica at once\n",
+  s += fmt::format("  {}{}, {} each; dp {} x mp {}, {} rows of a replica together\n",
                    counted(p.n_prompts, "prompt"),
                    p.skipped ? fmt::format(" ({} bad lines left out)", p.skipped) : "",
                    counted(p.answers, "answer"), p.dp, p.mp, p.rows);

@@ -106,7 +106,7 @@ class PredictRun {
   }
 
   int run() {
-    pass_over_kept();
+    skip_kept();
     if (done_ == total_) {
       world_.on_first([&] {
         info("[predict] {} already holds all {} predictions; predict.overwrite=true makes them again",
@@ -163,7 +163,7 @@ class PredictRun {
   }
 
   // Skips the prompts whose answers are in the file. They must be the prompts of an earlier run.
-  void pass_over_kept() {
+  void skip_kept() {
     for (i64 at = 0; at < done_;) {
       const auto some = take(std::min<i64>(1024, done_ - at));
       world_.on_first([&] {

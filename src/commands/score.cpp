@@ -30,7 +30,11 @@ std::vector<Line> read_lines(const std::string& path) {
   while (lines.next(text)) {
     const std::string where = lines.where();
     Json j = parse_json_line(text, "[score] " + where);
-    if (!j.contains("prediction")) throw ContentsError("[score] {}: no \"prediction\"", where);
+    if (!j.contains("prediction"))
+      throw ContentsError(
+          "[score] {}: the line has no key prediction; expected {{\"prediction\": TEXT, \"reference\": TEXT}}, as "
+          "redco predict writes",
+          where);
     Line line{j["prediction"], {}, where};
     if (j.contains("references") && j["references"].is_array()) {
       for (const Json& r : j["references"]) line.references.push_back(r);

@@ -139,7 +139,7 @@ std::string to_text(const Validation& v) {
   };
   if (v.n_ranks) line("mesh", fmt::format("{}: dp {} x mp {}", counted(v.n_ranks, "rank"), v.dp, v.mp));
   if (v.global_batch)
-    line("batch", fmt::format("{} rows per step, {} per replica at once, {}", v.global_batch, v.per_device,
+    line("batch", fmt::format("{} rows per step, {} per replica together, {}", v.global_batch, v.per_device,
                               counted(v.accumulation, "micro-batch")));
   if (v.parameters) line("parameters", fmt::format("{}", v.parameters));
   for (const auto& a : v.assumed) line("assumed", a);

@@ -201,7 +201,7 @@ class Builder : public YAML::EventHandler {
     if (o.node.kind == YamlNode::Kind::list) {
       o.node.list.push_back(std::move(n));
     } else if (!o.key) {
-      if (n.kind != YamlNode::Kind::scalar || n.text.empty()) fail(n.place, "expected a word as key");
+      if (n.kind != YamlNode::Kind::scalar || n.text.empty()) fail(n.place, "expected a name as key");
       if (n.text == "<<" && !n.quoted)
         fail(n.place, "merge keys (<<) are not supported; write the keys, or use include:");
       if (YamlNode* before = o.node.find(n.text)) {

@@ -330,7 +330,7 @@ void check_job(const JobConfig& job, JobUse use, const MoreProblems& more) {
     if (use == JobUse::chat) {
       if (p.num_beams > 1)
         c.problem(
-            "{}: chat prints tokens as they are generated, but beam search chooses its answer at the end; "
+            "{}: chat prints each token when it is generated, but beam search chooses its answer at the end; "
             "use 1",
             c.cite("predict.num_beams", p.num_beams));
       if (p.num_return_sequences > 1)

@@ -37,8 +37,8 @@ NamedModelSettings read_entry(const std::string& name, const std::string& json, 
       name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") !=
           std::string::npos)
     throw UsageError(
-        "models.{} ({}): the name of a model has letters, digits, _ and -, and is not '{}'; its folder in "
-        "checkpoints is models/NAME",
+        "models.{} ({}): expected a name of letters, digits, _ and -, and not '{}', because the model's folder in "
+        "checkpoints is models/NAME. Use another name",
         excerpt(name), place, kExtra);
   try {
     load_settings(settings_of(m), {{"models." + name, json}}, {}, paths);

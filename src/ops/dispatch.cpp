@@ -160,7 +160,7 @@ namespace {
 [[noreturn]] void foreign(const char* name, size_t i) {
   throw BugError(
       fmt::format("[{}] got a tensor as operand {} that another run or the plan has made. Keep no tensors "
-                  "between calls: make them anew, or keep their values",
+                  "between calls: make them again, or keep their values",
                   name, i + 1));
 }
 

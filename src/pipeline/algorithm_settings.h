@@ -179,7 +179,7 @@ struct GrpoSettings {
         .at_least(1)
         .at_most(1 << 24)
         .on_resume(OnResume::note);
-    v.field("num_iterations", num_iterations, "passes over an epoch's answers")
+    v.field("num_iterations", num_iterations, "passes through an epoch's answers")
         .at_least(1)
         .at_most(1 << 16)
         .on_resume(OnResume::error);
@@ -268,7 +268,7 @@ struct RlSettings {
     const auto ppo = [&v](const char* name, auto& x, const char* help) -> Setting& {
       return v.field(name, x, help).only_with("rl.algorithm", {"ppo"});
     };
-    ppo("update_epochs", update_epochs, "passes over the rollout per epoch")
+    ppo("update_epochs", update_epochs, "passes through the rollout per epoch")
         .at_least(1)
         .at_most(1000)
         .on_resume(OnResume::error);

@@ -114,7 +114,7 @@ i64 LabelledData::max_length(i64 wanted) const {
   if (labelled_input_of(model_) != LabelledInput::text) return 0;
   if (!tokenizer_)
     throw UsageError(
-        "[model] the {} model needs a tokenizer. Set model.tokenizer to `bytes` or a tokenizer's folder)",
+        "[model] the {} model needs a tokenizer. Set model.tokenizer to `bytes` or a tokenizer's folder",
         model_.family());
   check_vocab(*tokenizer_, model_.vocab_size());
   if (wanted > model_.length_limit())

@@ -203,7 +203,7 @@ struct TrainSettings {
         .at_most(most)
         .on_resume(OnResume::note)
         .decided_by(DecidedBy::either);
-    v.field("n_epochs", n_epochs, "passes over the training data; ~: 1, or as many as max_steps needs")
+    v.field("n_epochs", n_epochs, "passes through the training data; ~: 1, or as many as max_steps needs")
         .at_least(1)
         .on_resume(OnResume::note);
     v.field("max_steps", max_steps,
@@ -396,9 +396,10 @@ struct CheckpointSettings {
     v.field("async_save", async_save,
             "checkpoints in the background: a step waits only for a copy of the state in memory, and threads "
             "write it during the next steps");
-    v.field("async_buffer_mib", async_buffer_mib,
-            "most memory of a rank for that copy, in MiB; default: all files that the rank writes. A save of "
-            "more bytes waits for the disk until the rest fits")
+    v.field(
+         "async_buffer_mib", async_buffer_mib,
+         "memory limit of a rank for that copy, in MiB; default: the size of all files that the rank writes. "
+         "A larger save waits until the disk has taken the rest")
         .at_least(32);
     v.field("resume", resume,
             "resume mode: auto resumes the run in workdir, if there is one; never starts a new run and moves "

@@ -180,7 +180,7 @@ class Training {
         if (job_.on_resume) job_.on_resume(checkpoint);
       });
       saved = resume_state(checkpoint, state_);
-      go_on(checkpoint, *saved);
+      continue_from(checkpoint, *saved);
       const StepPlan was(saved->n_examples, job_.global_batch_size);
       if (saved->pending_evaluation) make_pending_evaluation(start, was);
       epoch_ = was.place(state_.step).epoch;
@@ -256,7 +256,7 @@ class Training {
     plan_.reset();  // the examples determine it, see examples_of()
   }
 
-  void go_on(const std::string& checkpoint, const TrainState& saved) {
+  void continue_from(const std::string& checkpoint, const TrainState& saved) {
     CheckpointContents what = contents();
     what.optimizer = step_.state();
     load_checkpoint_tensors(checkpoint, what);

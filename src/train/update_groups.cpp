@@ -53,7 +53,10 @@ void UpdateGroups::make_groups(const Pipeline& pipeline) {
     descends = descends || !spec.ema_of;
     groups_.push_back(std::move(g));
   }
-  if (!descends) throw UsageError("[pipeline] no parameter group minimizes a loss term");
+  if (!descends)
+    throw UsageError(
+        "[pipeline] groups() has only moving averages; expected a group without ema_of, which minimizes a loss "
+        "term");
 }
 
 void UpdateGroups::check_averages() const {
@@ -71,8 +74,9 @@ void UpdateGroups::check_averages() const {
             "parameter of another group",
             target.name, source, g.spec.name);
       if (params[source].shape() != target.shape)
-        throw UsageError("[pipeline] {} {} can't follow {} {}", target.name, to_string(target.shape), source,
-                         to_string(params[source].shape()));
+        throw UsageError(
+            "[pipeline] {} {} follows {} {}; expected the same shape. Change ema_of() of the group, or a shape",
+            target.name, to_string(target.shape), source, to_string(params[source].shape()));
     }
   }
 }

@@ -208,7 +208,7 @@ TEST(Check, TheCauseFollowsFromTheCombinationsThatDiffer) {
               HasSubstr("the weight of loss that collate() gives adds up to 16 instead"));
 }
 
-TEST(Check, TheExitCodeSaysWhatTheRunsShow) {
+TEST(Check, TheExitCodeFollowsFromTheRuns) {
   CheckReport r{.pipeline = "lm", .runs = runs_of({false, false, false, false, false, false})};
   EXPECT_EQ(r.exit_code(), 0);
   r.runs[1].verdict = Verdict::impossible;

@@ -169,7 +169,7 @@ TEST_F(BadInput, Weights) {
   std::swap(h[name]["shape"][0], h[name]["shape"][1]);
   weights("another shape than config.json's", with(h, body), {name}, true);
   h = header;
-  h["unheard.of"] = h[name];
+  h["unknown.name"] = h[name];
   h.erase(name);
   weights("a tensor missing, another too many", with(h, body), {name});
   // Other values in config.json.

@@ -67,7 +67,7 @@ TEST_F(Layout, GivenValuesStay) {
   }
 }
 
-TEST_F(Layout, WhatIsMissingIsSaid) {
+TEST_F(Layout, NamesWhatIsMissing) {
   const Ran batch = run({"plan", "job.yaml", "parallel.layout=auto", "train.global_batch_size=~"});
   EXPECT_EQ(batch.code, 2);
   EXPECT_THAT(batch.err, HasSubstr("Set train.global_batch_size"));

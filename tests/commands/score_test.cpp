@@ -86,7 +86,8 @@ TEST_F(Score, CorrelationsCompareNumbers) {
 
 TEST_F(Score, AnErrorNamesTheBadLine) {
   EXPECT_THAT(refused(line("1", "1") + "[]\n", "accuracy"), HasSubstr("p.jsonl:2: not a JSON object: []"));
-  EXPECT_THAT(refused("{\"reference\": 1}\n", "accuracy"), HasSubstr("p.jsonl:1: no \"prediction\""));
+  EXPECT_THAT(refused("{\"reference\": 1}\n", "accuracy"),
+              HasSubstr("p.jsonl:1: the line has no key prediction"));
   EXPECT_THAT(refused("\n", "accuracy"), HasSubstr("holds no prediction"));
   EXPECT_THAT(usage_error([&] { scores(line("1", "1"), {"acuracy"}); }), HasSubstr("did you mean accuracy?"));
 }

@@ -82,7 +82,7 @@ struct Shapes {
   }
 };
 
-TEST(Settings, AListMayBeAWord) {
+TEST(Settings, AListMayBeAText) {
   const auto loaded = [](const std::string& text, const std::vector<std::string>& overrides = {}) {
     Shapes s;
     load_settings(settings_of(s), {{"job.yaml", text}}, overrides);

@@ -40,10 +40,10 @@ TEST(Yaml, DuplicateKeysAreFound) {
 }
 
 TEST(Yaml, KeysThatAreNotWordsAreErrors) {
-  EXPECT_THAT(refused_yaml("{[a]: 1}"), HasSubstr("expected a word as key"));
-  EXPECT_THAT(refused_yaml("? {a: b}\n: 1\n"), HasSubstr("expected a word as key"));
-  EXPECT_THAT(refused_yaml("~: 1"), HasSubstr("expected a word as key"));
-  EXPECT_THAT(refused_yaml("'': 1"), HasSubstr("expected a word as key"));
+  EXPECT_THAT(refused_yaml("{[a]: 1}"), HasSubstr("expected a name as key"));
+  EXPECT_THAT(refused_yaml("? {a: b}\n: 1\n"), HasSubstr("expected a name as key"));
+  EXPECT_THAT(refused_yaml("~: 1"), HasSubstr("expected a name as key"));
+  EXPECT_THAT(refused_yaml("'': 1"), HasSubstr("expected a name as key"));
   EXPECT_THAT(refused_yaml("a: &x {b: 1}\nc:\n  <<: *x\n"), HasSubstr("merge keys"));
 }
 

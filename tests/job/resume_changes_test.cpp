@@ -92,7 +92,7 @@ TEST(ResumeChanges, TheErrorListsAllChangesWithTheirRemedies) {
             "  train.lora.rank was ~, is 4 (override 'train.lora.rank=4'); restore train.lora.rank=~");
 }
 
-TEST(ResumeChanges, AScheduleIsAWordOrAList) {
+TEST(ResumeChanges, AScheduleIsATextOrAList) {
   const std::string pieces = "train.schedule=[{until_step: 9, to: 1}, {to: 0}]";
   const JobConfig list = job_of(kJob, {pieces});
   EXPECT_THAT(resume_changes({kSaved, dump_job(list)}, list).changed, IsEmpty());

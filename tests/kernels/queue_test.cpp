@@ -41,7 +41,7 @@ class Memory {
 
 using kernels::Binary;
 
-TEST(Queue, TheCpusRunsAtOnce) {
+TEST(Queue, TheCpusRunsImmediately) {
   const auto q = Queue::immediate(cpu_device());
   Memory x({1, 2}), y({10, 20});
   q->run(q->kernels().axpy, 2, x.view(), y.view());

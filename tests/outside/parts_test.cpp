@@ -75,7 +75,7 @@ class Parts : public Outside {
   }
 };
 
-TEST_F(Parts, AValueHeadStandsBesideTheModel) {
+TEST_F(Parts, AValueHeadIsAddedToTheModel) {
   const std::string words = "settings.value_head=true";
   same_on_all_meshes("head", words);
   // The model's files are those of the model.

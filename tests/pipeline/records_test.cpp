@@ -136,7 +136,7 @@ TEST(Records, AllFormatsAreRead) {
   });
 }
 
-TEST(Records, BadLinesAreSkippedIfTheJobSaysSo) {
+TEST(Records, TheJobCanSkipBadLines) {
   test::TempDir dir;
   spill(dir / "a.jsonl", "{\"v\": [1]}\n{\"w\": 1}\n[]\n{\"v\": [2]}\n{\"v\": \"x\"}\nno json\n");
   spill(dir / "a.csv", "v,w\n3,1\n4\n5,6,7\n6,2\n");

@@ -1,4 +1,4 @@
-// The model of time: tables, what is read from calls, and the timeline of a planned step.
+// The model of time: tables, the work of calls, and the timeline of a planned step.
 #include "plan/cost_model.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ TEST(SpeedTable, IsExactAtPointsAndLinearInLogarithmsBetween) {
   EXPECT_DOUBLE_EQ(at(1e9, 1e9), 40);
 }
 
-TEST(SpeedTable, SaysWhatIsWrong) {
+TEST(SpeedTable, NamesMistakes) {
   EXPECT_NE((SpeedTable{{{1, 2}}, {1}}).problem(), "");
   EXPECT_NE((SpeedTable{{{2, 1}}, {1, 1}}).problem(), "");
   EXPECT_NE((SpeedTable{{{1, 2}}, {1, 0}}).problem(), "");

@@ -287,7 +287,7 @@ u64 LabelledReader::stored_position() const { return source_->stored_position();
 // --- classes ---
 
 ClassNames::ClassNames(std::vector<std::string> names) : names_(std::move(names)) {
-  if (names_.empty()) throw UsageError("[data] there are no classes");
+  if (names_.empty()) throw UsageError("[data] the data have no class; expected a label in each row");
   for (const std::string& n : names_) {
     if (n.empty()) throw UsageError("[data] a class's name is empty");
     if (!numbers_.emplace(n, static_cast<i64>(numbers_.size())).second)
