@@ -6,9 +6,10 @@
 namespace redco {
 
 // Removes files /dev/shm/vader_segment.HOST.UID.* that no process of this user has mapped, and folders
-// /tmp/ompi.HOST.UID/pid.PID whose process has ended. Both only if they belong to this user and this host and
-// are unchanged for 60 s, so that a starting job keeps its files. Returns the number of removed files and
-// folders; a file that cannot be removed is not an error. root: "", or a folder with such files in tests.
+// ompi.HOST.UID/pid.PID in /tmp and $TMPDIR whose process has ended. Both only if they belong to this user
+// and this host and are unchanged for 60 s, so that a starting job keeps its files. Returns the number of
+// removed files and folders; a file that cannot be removed is not an error. root: "", or a folder with such
+// files in tests.
 int clean_shared_memory(const std::string& host, const std::string& root = "");
 
 }  // namespace redco

@@ -67,7 +67,8 @@ Decimal read_decimal(std::string_view s, std::size_t& at) {
   std::size_t end = end_of_digits(s, at);
   d.digits = s.substr(at, end - at);
   if (!d.digits.empty() && d.digits.size() <= 3 && d.digits[0] != '0')
-    for (std::size_t next; (next = end_of_thousands(s, end)) != end; end = next) d.digits += s.substr(end + 1, 3);
+    for (std::size_t next; (next = end_of_thousands(s, end)) != end; end = next)
+      d.digits += s.substr(end + 1, 3);
   d.exponent = static_cast<i64>(d.digits.size());
   if (end + 1 < s.size() && s[end] == '.' && is_digit(s[end + 1])) {
     const std::size_t begin = end + 1;
