@@ -19,6 +19,7 @@
 #include "ckpt/verify_checkpoint.h"
 #include "comm/group.h"
 #include "gguf/folder.h"
+#include "models/hf_keys.h"
 #include "models/plugin_families.h"
 #include "pipelines/pipelines.h"
 #include "train/folder_model.h"
@@ -43,7 +44,7 @@ std::string config_of_folder(const std::string& folder) {
   const std::string path = join_path(folder, "config.json");
   if (!exists(path))
     throw UsageError("[model] {} has no config.json: it is not a Hugging Face model folder", folder);
-  return read_file(path, 16 << 20);
+  return without_python_floats(read_file(path, 16 << 20));
 }
 
 constexpr const char* kNameBase = "give model.path, the folder of the adapter's base model";

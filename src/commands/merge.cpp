@@ -156,6 +156,7 @@ int merge(const MergeRequest& r) {
   JobConfig plain;
   plain.parallel = r.job.parallel;
   plain.model.path = output.temp();
+  plain.model.ignore_config_keys = r.job.model.ignore_config_keys;
   const ModelSource again = model_source(plain, nullptr);
   const auto merged = make_job_model(plain, again);
   const std::vector<double> got =

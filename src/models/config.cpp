@@ -2,11 +2,14 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
+#include "base/log_once.h"
 #include "base/words.h"
+#include "models/hf_keys.h"
 #include "nn/layers.h"
 
 namespace redco {
@@ -21,35 +24,30 @@ struct ModelConfig::State {
   std::string prefix;  // of this part of the model: "", "encoder."
   // Keys without a value, and messages about other problems.
   std::vector<std::string> missing, usage_problems, file_problems;
+  std::vector<std::string> without_effect;  // keys that transformers doesn't have
+  std::optional<HfKeys> hf;                 // of the model_type
   bool any_problem() const { return !missing.empty() || !usage_problems.empty() || !file_problems.empty(); }
   std::string job_key(const std::string& key) const { return "model." + prefix + key; }
+  std::string model_type() const {
+    const auto it = json.find("model_type");
+    return it != json.end() && it->is_string() ? it->get<std::string>() : "";
+  }
+  // An attribute that is given by another of its names is given. Overrides of the job replace both.
+  void use_aliases() {
+    const auto has = [&](const std::string& key) { return json.contains(key) && !json[key].is_null(); };
+    for (const auto& [alias, key] : hf->aliases) {
+      if (!has(alias)) continue;
+      const bool ours = overridden.count(key), alias_ours = overridden.count(alias);
+      if (!has(key) || (alias_ours && !ours)) {
+        json[key] = Json(json[alias]);
+        if (alias_ours) overridden.insert(key);
+      } else if (ours && !alias_ours) {
+        json[alias] = Json(json[key]);
+      }
+    }
+  }
   static std::string place(const std::string& where) { return where == "default" ? "[model]" : where; }
 };
-
-namespace {
-
-// Python writes numbers that JSON lacks: Infinity, -Infinity and NaN. They become the objects that
-// transformers 5 writes: {"__float__": "Infinity"}.
-std::string without_python_floats(const std::string& text) {
-  std::string out;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size();) {
-    std::string_view number;
-    for (const std::string_view f : {"-Infinity", "Infinity", "NaN"})
-      if (!quoted && number.empty() && text.compare(i, f.size(), f) == 0) number = f;
-    if (!number.empty()) {
-      out += fmt::format(R"({{"__float__": "{}"}})", number);
-      i += number.size();
-      continue;
-    }
-    if (text[i] == '"') quoted = !quoted;
-    if (quoted && text[i] == '\\' && i + 1 < text.size()) out += text[i++];
-    out += text[i++];
-  }
-  return out;
-}
-
-}  // namespace
 
 ModelConfig::ModelConfig(const std::string& text, std::string source,
                          const std::map<std::string, std::string>& overrides,
@@ -82,7 +80,10 @@ ModelConfig::ModelConfig(const std::string& text, std::string source,
   }
   state_->ignored.insert(ignore.begin(), ignore.end());
   state_->places = std::move(places);
+  state_->hf = hf_keys(state_->model_type());
+  if (state_->hf) state_->use_aliases();
 }
+
 ModelConfig::~ModelConfig() = default;
 ModelConfig::ModelConfig(ModelConfig&&) noexcept = default;
 
@@ -281,89 +282,56 @@ void ModelConfig::inert(const std::vector<std::string>& keys) {
   state_->used.insert(keys.begin(), keys.end());
 }
 
+namespace {
+// Layers with attention to all earlier tokens, which is what families without layer_types compute.
+bool all_full(const Json& layer_types) {
+  return layer_types.is_array() &&
+         std::ranges::all_of(layer_types, [](const Json& t) { return t == "full_attention"; });
+}
+}  // namespace
+
 void ModelConfig::finish() {
-  // Keys of transformers' PretrainedConfig that do not change the forward pass: names, versions, ids for
-  // generation, and generation settings of old configs (now in generation_config.json).
-  static const std::set<std::string> kCommon = {"architectures",
-                                                "model_type",
-                                                "transformers_version",
-                                                "dtype",
-                                                "torch_dtype",
-                                                "_name_or_path",
-                                                "name_or_path",
-                                                "bos_token_id",
-                                                "eos_token_id",
-                                                "pad_token_id",
-                                                "sep_token_id",
-                                                "cls_token_id",
-                                                "mask_token_id",
-                                                "use_cache",
-                                                "id2label",
-                                                "label2id",
-                                                "num_labels",
-                                                "problem_type",
-                                                "finetuning_task",
-                                                "task_specific_params",
-                                                "initializer_range",
-                                                "init_std",
-                                                "gradient_checkpointing",
-                                                "return_dict",
-                                                "output_hidden_states",
-                                                "output_attentions",
-                                                "return_dict_in_generate",
-                                                "is_decoder",
-                                                "is_encoder_decoder",
-                                                "max_length",
-                                                "min_length",
-                                                "do_sample",
-                                                "early_stopping",
-                                                "num_beams",
-                                                "num_beam_groups",
-                                                "diversity_penalty",
-                                                "temperature",
-                                                "top_k",
-                                                "top_p",
-                                                "typical_p",
-                                                "repetition_penalty",
-                                                "length_penalty",
-                                                "no_repeat_ngram_size",
-                                                "encoder_no_repeat_ngram_size",
-                                                "bad_words_ids",
-                                                "num_return_sequences",
-                                                "output_scores",
-                                                "remove_invalid_values",
-                                                "exponential_decay_length_penalty",
-                                                "suppress_tokens",
-                                                "begin_suppress_tokens",
-                                                "prefix",
-                                                "tokenizer_class",
-                                                "forced_bos_token_id",
-                                                "forced_eos_token_id",
-                                                "decoder_start_token_id",
-                                                "torchscript",
-                                                "tf_legacy_loss",
-                                                "use_bfloat16",
-                                                "chunk_size_feed_forward",
-                                                "_attn_implementation_autoset",
-                                                "attn_implementation",
-                                                "_attn_implementation",
-                                                "pretraining_tp",
-                                                "language_model",
-                                                "unsloth_version",
-                                                "auto_map",
-                                                "_commit_hash"};
   const std::vector<std::string> known(state_->used.begin(), state_->used.end());
-  state_->used.insert(kCommon.begin(), kCommon.end());
   if (!state_->used.count("add_cross_attention")) expect("add_cross_attention", {"false"});
   expect("cross_attention_hidden_size", {"null"});
   expect("pruned_heads", {"{}", "null"});
   expect("quantization_config", {"null"});
   expect("tie_encoder_decoder", {"false"});
+  const std::optional<HfKeys>& hf = state_->hf;
+  if (hf && hf->attributes.count("is_decoder") && !state_->used.count("is_decoder"))
+    expect("is_decoder", {hf->attributes.at("is_decoder").value_or(false).dump()});
   for (const auto& [key, value] : state_->json.items()) {
-    if (value.is_null() || state_->used.count(key) || state_->ignored.count(key)) continue;
-    note_unknown(key, known);
+    if (value.is_null() || state_->used.count(key) || state_->ignored.count(key) || is_common_key(key))
+      continue;
+    if (!hf) {
+      note_unknown(key, known);
+      continue;
+    }
+    const auto alias = hf->aliases.find(key);
+    const auto attribute = hf->attributes.find(key);
+    if (alias != hf->aliases.end()) {
+      if (value != state_->json[alias->second])
+        note(key, fmt::format("{}={} contradicts it, and both are names of one setting; keep one of them",
+                              alias->second, state_->json[alias->second].dump().substr(0, 120)));
+    } else if (attribute == hf->attributes.end()) {
+      if (state_->overridden.count(key))
+        note_unknown(key, known);
+      else
+        state_->without_effect.push_back(key);
+    } else if (attribute->second && value != *attribute->second &&
+               !(key == "layer_types" && all_full(value))) {
+      const Json& supported = *attribute->second;
+      note(key, fmt::format(
+                    "transformers reads this key for model_type {}, and redco supports only {}; if it "
+                    "doesn't change the computation, add it to model.ignore_config_keys",
+                    state_->model_type(), supported.is_null() ? "null (or no such key)" : supported.dump()));
+    }
   }
   if (state_->any_problem()) report();
+  if (state_->without_effect.empty()) return;
+  log_once(LogLevel::info,
+           fmt::format("[model] {}: ignored, because transformers {} has no such keys for model_type {}: {}",
+                       source_, kHfVersion, state_->model_type(), fmt::join(state_->without_effect, ", ")));
 }
 
 std::string ModelConfig::dump() const { return state_->json.dump(2) + "\n"; }

@@ -1,11 +1,13 @@
 #include "models/rope_config.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numbers>
 #include <set>
+
+#include "base/log_once.h"
 
 namespace redco {
 
@@ -48,10 +50,16 @@ class RopeSettings {
   RopeSettings(ModelConfig& c, RopeJson found)
       : c_(c), key_(std::move(found.key)), json_(std::move(found.json)) {
     if (!json_.is_object()) c.fail(key_, "expected an object such as {\"rope_type\": \"default\"}");
-    for (const char* key : {"rope_type", "type"})
+    for (const char* key : {"rope_type", "type"}) {
+      if (json_.contains(key) && json_[key].is_null()) json_.erase(key);
       if (json_.contains(key) && !json_[key].is_string()) fail(key, "expected a string");
-    type = json_.value("rope_type", json_.value("type", "default"));
-    if (json_.value("type", type) != type) fail("type", fmt::format("rope_type is '{}'", type));
+    }
+    const auto type_of = [&](const char* key, const std::string& fallback) {
+      const std::string t = json_.value(key, fallback);
+      return t == "mrope" ? "default" : t == "su" ? "longrope" : t;  // older names; mrope equals it for text
+    };
+    type = type_of("rope_type", type_of("type", "default"));
+    if (type_of("type", type) != type) fail("type", fmt::format("rope_type is '{}'", type));
     used_ = {"rope_type", "type"};
 
     const RopeFamily& f = found.family;
@@ -113,10 +121,15 @@ class RopeSettings {
   [[noreturn]] void fail(const std::string& key, const std::string& why) const {
     c_.fail(key_, fmt::format("{}: {}", key, why));
   }
+  // transformers ignores keys that the type doesn't have.
   void finish() const {
+    std::vector<std::string> ignored;
     for (const auto& [key, value] : json_.items())
-      if (!value.is_null() && !used_.count(key))
-        fail(key, fmt::format("rope type '{}' has no such key", type));
+      if (!value.is_null() && !used_.count(key)) ignored.push_back(key);
+    if (!ignored.empty())
+      log_once(LogLevel::info,
+               fmt::format("[model] {}: {}: ignored, because rope type '{}' has no such keys: {}",
+                           c_.source(), key_, type, fmt::join(ignored, ", ")));
   }
 
  private:

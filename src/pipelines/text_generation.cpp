@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/signals.h"
 #include "base/words.h"
+#include "models/hf_keys.h"
 #include "ops/create.h"
 
 namespace redco {
@@ -52,11 +53,11 @@ std::string to_json(const TextGeneration& g) {
 
 GenerationTokens generation_tokens(const std::string& folder, const std::string& config_json,
                                    const std::string& origin, const Tokenizer* tokenizer) {
-  const Json config = Json::parse(config_json, nullptr, false);
+  const Json config = Json::parse(without_python_floats(config_json), nullptr, false);
   std::string from = origin;
   Json j = config;
   if (const std::string path = join_path(folder, "generation_config.json"); !folder.empty() && exists(path)) {
-    j = Json::parse(read_file(path, 1 << 24), nullptr, false);
+    j = Json::parse(without_python_floats(read_file(path, 1 << 24)), nullptr, false);
     from = path;
   }
   if (!j.is_object() || !config.is_object())

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log_once.h"
 #include "ckpt/manifest.h"
 #include "ckpt/params_io.h"
 #include "train/checkpoint.h"
@@ -65,6 +66,13 @@ std::unique_ptr<Model> make_folder_model(const std::string& folder, const ModelC
     throw ContentsError("[checkpoint] {}: {} differ{} from the tensor that config.json ties {} to", folder,
                         fmt::join(apart, ", "), apart.size() == 1 ? "s" : "",
                         apart.size() == 1 ? "it" : "them");
+  log_once(
+      LogLevel::warn,
+      fmt::format("{}: config.json ties {} to the embedding (tie_word_embeddings), but the files have two "
+                  "different tensors; using the stored head, as transformers does. If that is right, set "
+                  "tie_word_embeddings: false in config.json; model.tie_word_embeddings=true uses the "
+                  "embedding",
+                  folder, head));
   return make(model->untied_config());
 }
 

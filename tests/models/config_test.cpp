@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "models/hf_keys.h"
 #include "models/model.h"
 #include "models/rope_config.h"
 
@@ -132,18 +133,67 @@ TEST(ModelConfigs, EveryFamilyNeedsItsSizes) {
   }
 }
 
-TEST(ModelConfigs, UnknownKeysAndFamiliesAreErrors) {
+// transformers' classes have no such key, so it can't change what they compute. redco's own families have no
+// such class: the key is an error.
+TEST(ModelConfigs, UnknownKeysAreListedOrErrors) {
   for (const std::string& family : model_families()) {
-    EXPECT_THAT(error_of(family, {{"no_alibi", true}}),
-                AllOf(HasSubstr("config.json"), HasSubstr("no_alibi=true"), HasSubstr("ignore_config_keys")));
+    ::testing::internal::CaptureStderr();
+    const std::string error = error_of(family, {{"no_alibi", true}, {"unsloth_fixed", true}});
+    const std::string log = ::testing::internal::GetCapturedStderr();
+    if (hf_keys(family)) {
+      EXPECT_EQ(error, "no error") << family;
+      EXPECT_THAT(log, AllOf(HasSubstr("config.json"), HasSubstr(family + ": no_alibi, unsloth_fixed")))
+          << family;
+    } else {
+      EXPECT_THAT(error,
+                  AllOf(HasSubstr("config.json"), HasSubstr("no_alibi=true"), HasSubstr("ignore_config_keys")));
+    }
     EXPECT_EQ(error_of(family, {{"no_alibi", nullptr}}), "no error");
     EXPECT_THAT(error_of(family, {{"quantization_config", {{"bits", 4}}}}), HasSubstr("not supported"));
     EXPECT_THAT(error_of(family, {{"add_cross_attention", true}}), HasSubstr("not supported"));
   }
   EXPECT_THAT(error_of("gpt2", {{"model_type", "mamba"}}), AllOf(HasSubstr("mamba"), HasSubstr("qwen2")));
-  Json json = minimal("gpt2");
+  Json json = minimal("cnn");
   json["alibi"] = true;
   EXPECT_NO_THROW(make_model(ModelConfig(json.dump(), "config.json", {}, {"alibi"})));
+}
+
+// A value that changes what transformers computes, of a key that the family doesn't implement.
+TEST(ModelConfigs, KeysOfTransformersAreRefusedUnlessTheirValueChangesNothing) {
+  EXPECT_EQ(error_of("llama", {{"sliding_window", nullptr}, {"pretraining_tp", 2}}), "no error");
+  EXPECT_EQ(error_of("llama", {{"layer_types", {"full_attention", "full_attention"}}}), "no error");
+  EXPECT_THAT(error_of("llama", {{"layer_types", {"full_attention", "sliding_attention"}}}),
+              HasSubstr("redco supports only null"));
+  Json json = minimal("llama");
+  json["sliding_window"] = 4;
+  EXPECT_NO_THROW(make_model(ModelConfig(json.dump(), "config.json", {}, {"sliding_window"})));
+}
+
+TEST(ModelConfigs, OtherNamesOfAnAttributeCount) {
+  Json json = minimal("gpt2");
+  json.erase("n_embd");
+  json["hidden_size"] = 12;
+  EXPECT_EQ(make_from(json)->hidden_size(), 12);
+  EXPECT_EQ(make_model(ModelConfig(json.dump(), "config.json", {{"n_embd", "16"}}))->hidden_size(), 16);
+  EXPECT_EQ(make_model(ModelConfig(json.dump(), "config.json", {{"hidden_size", "16"}}))->hidden_size(), 16);
+  EXPECT_EQ(error_of("gpt2", {{"hidden_size", 8}}), "no error");
+  EXPECT_THAT(error_of("gpt2", {{"hidden_size", 16}}), HasSubstr("n_embd=8 contradicts it"));
+}
+
+TEST(ModelConfigs, PythonsNumbersAreRead) {
+  Json json = minimal("mamba2");
+  json["time_step_limit"] = {0.0, "LIMIT"};
+  std::string text = json.dump();
+  text.replace(text.find("\"LIMIT\""), 7, "Infinity");
+  EXPECT_NO_THROW(make_model(ModelConfig(text, "config.json")));
+}
+
+TEST(ModelConfigs, RopeKeysOfOtherTypesAreListed) {
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(error_of("llama", {{"rope_scaling", {{"type", "linear"}, {"factor", 2}, {"beta", 1}}}}),
+            "no error");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("no such keys: beta"));
+  EXPECT_EQ(error_of("llama", {{"rope_scaling", {{"type", "mrope"}, {"rope_type", "default"}}}}), "no error");
 }
 
 TEST(ModelConfigs, ABadOverrideIsAUsageError) {
@@ -191,11 +241,12 @@ TEST(ModelConfigs, KeysOfTheJobAreReportedTogether) {
   }
   // Of a file, all keys too, as errors of its contents.
   try {
-    make_model(ModelConfig(R"({"model_type": "gpt2", "vocab_size": 11, "n_head": 1, "alibi": true})",
+    make_model(ModelConfig(R"({"model_type": "gpt2", "vocab_size": 11, "n_head": 1, "sliding_window": 4})",
                            "config.json"));
     FAIL();
   } catch (const ContentsError& e) {
-    EXPECT_THAT(e.what(), AllOf(HasSubstr("config.json: n_embd, n_layer: missing"), HasSubstr("alibi=true")));
+    EXPECT_THAT(e.what(),
+                AllOf(HasSubstr("config.json: n_embd, n_layer: missing"), HasSubstr("sliding_window=4")));
   }
 }
 
@@ -251,9 +302,9 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsWithTheSupportedOnes) {
       {"llama", {{"hidden_act", "geglu"}}, "supported: gelu"},
       {"llama", {{"head_dim", 3}}, "even head width"},
       {"llama", {{"partial_rotary_factor", 0.5}}, "supported: 1"},
-      {"llama", {{"sliding_window", 4}}, "no such setting"},
+      {"llama", {{"sliding_window", 4}}, "redco supports only null"},
       {"llama",
-       {{"rope_scaling", {{"type", "mrope"}, {"factor", 2.0}}}},
+       {{"rope_scaling", {{"type", "xdrope"}, {"factor", 2.0}}}},
        "supported: default, linear, dynamic, llama3, yarn, longrope"},
       {"llama", {{"rope_scaling", {{"type", "dynamic"}}}}, "factor: missing"},
       {"llama",
@@ -262,9 +313,6 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsWithTheSupportedOnes) {
       {"llama", {{"rope_scaling", {{"type", "linear"}}}}, "factor: missing"},
       {"llama", {{"rope_scaling", {{"type", "linear"}, {"factor", 0}}}}, "above 0"},
       {"llama", {{"rope_scaling", {{"type", "linear"}, {"factor", "4"}}}}, "finite number"},
-      {"llama",
-       {{"rope_scaling", {{"type", "linear"}, {"factor", 2}, {"beta", 1}}}},
-       "beta: rope type 'linear'"},
       {"llama", {{"rope_scaling", {{"type", "linear"}, {"rope_type", "default"}}}}, "rope_type is 'default'"},
       {"llama", {{"rope_scaling", "linear"}}, "expected an object"},
       {"llama", {{"rope_scaling", {{"type", 4}}}}, "expected a string"},
@@ -273,19 +321,17 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsWithTheSupportedOnes) {
       {"llama",
        {{"rope_scaling", {{"type", "linear"}, {"factor", 2}}}, {"rope_parameters", {{"rope_theta", 1e4}}}},
        "keep one of them"},
-      {"mistral", {{"attention_bias", true}}, "no such setting"},
       {"mistral", {{"sliding_window", 0}}, "at least 1"},
       {"qwen2", {{"layer_types", {"full_attention"}}}, "num_hidden_layers=2"},
       {"qwen2", {{"layer_types", {"full_attention", "linear_attention"}}}, "supported: full_attention"},
       {"qwen2", {{"layer_types", {"full_attention", "sliding_attention"}}}, "use_sliding_window"},
       {"qwen2", {{"use_mrope", true}}, "supported: false"},
       {"qwen3", {{"layer_types", {"full_attention", "sliding_attention"}}}, "use_sliding_window"},
-      {"qwen3", {{"mlp_bias", true}}, "no such setting"},
       {"gemma", {{"use_bidirectional_attention", true}}, "supported: false"},
       {"gemma",
        {{"hidden_act", "gelu"}, {"hidden_activation", "relu"}},
        "hidden_act means gelu_pytorch_tanh"},
-      {"gemma", {{"sliding_window", 4}}, "no such setting"},
+      {"gemma", {{"sliding_window", 4}}, "redco supports only null"},
       {"gemma2", {{"attn_logit_softcapping", 0}}, "above 0, or null"},
       {"gemma2", {{"final_logit_softcapping", -1.0}}, "above 0, or null"},
       {"gemma2", {{"query_pre_attn_scalar", 0}}, "above 0"},
@@ -340,7 +386,6 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsWithTheSupportedOnes) {
       {"mamba2", {{"time_step_limit", {0.5, 0.1}}}, "expected low <= high"},
       {"mamba2", {{"time_step_max", 1e-5}}, "expected at least time_step_min=0.001"},
       {"mamba2", {{"rms_norm", false}}, "supported: true"},
-      {"mamba2", {{"ssm_cfg", 1}}, "no such setting"},
       {"t5", {{"feed_forward_proj", "gated"}}, "gated-ACTIVATION"},
       {"t5", {{"feed_forward_proj", "gated-geglu"}}, "gated-ACTIVATION"},
       {"t5", {{"dense_act_fn", "geglu"}}, "supported: gelu"},
