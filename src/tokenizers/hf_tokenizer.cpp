@@ -108,6 +108,15 @@ void HfTokenizer::read_special(const json& config, const std::string& source) {
   special_.mask = read("mask_token");
 }
 
+void HfTokenizer::add_special(const SpecialIds& ids) {
+  const auto add = [&](std::optional<i32>& to, const std::optional<i32>& id) {
+    if (!to && id && id_to_token(*id)) to = id;
+  };
+  add(special_.bos, ids.bos);
+  add(special_.eos, ids.eos);
+  add(special_.pad, ids.pad);
+}
+
 std::unique_ptr<ModelScratch> HfTokenizer::borrow() const {
   std::lock_guard lock(mutex_);
   if (scratches_.empty()) return model_->make_scratch();

@@ -31,6 +31,8 @@ class HfTokenizer : public Tokenizer {
   // Reads the special tokens (bos_token, ...) from tokenizer_config.json or special_tokens_map.json.
   // ContentsError for a token that the tokenizer doesn't have.
   void read_special(const nlohmann::json& config, const std::string& source);
+  // Sets special ids that the tokenizer lacks, if it has tokens with these ids.
+  void add_special(const SpecialIds& ids);
 
   std::vector<i32> encode(std::string_view text, bool add_special) const override;
   Encoding encode_truncated(std::string_view text, i64 max_length, bool add_special) const override;

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "tokenizers/hf_tokenizer.h"
+#include "tokenizers/load/special_tokens.h"
 #include "tokenizers/load/tokenizer_spec.h"
 
 namespace redco {
@@ -72,23 +73,6 @@ std::unique_ptr<Tokenizer> make_bytes() {
   });
   t->read_special(json::parse(config), "bytes");
   return t;
-}
-
-// transformers would give new ids to tokens that the configuration adds and tokenizer.json lacks; redco
-// doesn't support that.
-void check_added(const json& config, const std::string& path, const HfTokenizer& t) {
-  const auto list = config.find("added_tokens_decoder");
-  if (list == config.end() || !list->is_object()) return;
-  for (const auto& [id, token] : list->items()) {
-    const auto content = token.is_object() ? token.find("content") : token.end();
-    if (!token.is_object() || content == token.end() || !content->is_string())
-      throw ContentsError("{}: added_tokens_decoder['{}'] has no content", path, id.substr(0, 50));
-    const auto known = t.token_to_id(content->get<std::string>());
-    if (!known || std::to_string(*known) != id)
-      throw ContentsError("{}: added_tokens_decoder gives '{}' the id {}, tokenizer.json {}", path,
-                          content->get<std::string>().substr(0, 100), id.substr(0, 50),
-                          known ? std::to_string(*known) : "none");
-  }
 }
 
 // Older files that transformers reads with a vocabulary. special_tokens_map.json names the special tokens
@@ -168,7 +152,6 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& what) {
   const std::string folder = is_file ? parent_path(what) : what;
   const Source source = source_of(what, folder, is_file);
   const std::string config_path = join_path(folder, "tokenizer_config.json");
-  const std::string map_path = join_path(folder, "special_tokens_map.json");
 
   std::vector<Seen> seen = see(folder);
   const bool usual =
@@ -187,20 +170,19 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& what) {
 
   json config = read_small(config_path);
   std::unique_ptr<HfTokenizer> t;
-  auto make = [&](TokenizerSpec spec) {
-    const auto roles = spec.roles;
-    t = std::make_unique<HfTokenizer>(std::move(spec), what, files);
-    check_added(config, config_path, *t);
-    for (const auto& [role, token] : roles)
+  auto make = [&](TokenizerSpec spec, bool complete) {
+    for (const auto& [role, token] : spec.roles)
       if (!config.contains(role)) config[role] = token;
+    complete_roles(config, folder, spec);
+    if (complete) add_named_tokens(spec, config, folder);
+    t = std::make_unique<HfTokenizer>(std::move(spec), what, files);
   };
   if (source.kind == Kind::json) {
-    make(parse_tokenizer_json(text, source.path));
+    make(parse_tokenizer_json(text, source.path), true);
   } else if (source.kind == Kind::vocab_json) {
-    t = std::make_unique<HfTokenizer>(
-        read_legacy_bpe(text, read_file(join_path(folder, "merges.txt"), kMaxFile),
-                        read_small(join_path(folder, "added_tokens.json")), config, folder),
-        what, files);
+    make(read_legacy_bpe(text, read_file(join_path(folder, "merges.txt"), kMaxFile),
+                         read_small(join_path(folder, "added_tokens.json")), config, folder),
+         true);
   } else if (source.kind == Kind::vocab_txt) {
     add_older_files(config, folder);
     TokenizerSpec spec = read_vocab_txt(text, config, source.path);
@@ -210,19 +192,18 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& what) {
           "[tokenizer] {} has no line {}; expected a vocab.txt with one token per line, a tokenizer.json or "
           "a SentencePiece .model",
           what, spec.roles["unk_token"]);
-    make(std::move(spec));
+    make(std::move(spec), false);
   } else {
     add_older_files(config, folder);
     const json model_config = read_small(join_path(folder, "config.json"));
     const auto type = model_config.find("model_type");
     const bool named = type != model_config.end() && type->is_string();
     make(read_sp_folder(parse_sp_model(text, source.path), config, named ? type->get<std::string>() : "",
-                        folder));
+                        folder),
+         false);
   }
-  if (!config.empty() || !exists(map_path))
-    t->read_special(config, config_path);
-  else
-    t->read_special(read_small(map_path), map_path);
+  t->read_special(config, config_path);
+  t->add_special(model_config_ids(config, folder));
   return t;
 }
 

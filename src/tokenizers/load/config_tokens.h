@@ -27,6 +27,7 @@ class AddedTokenList {
   // the config doesn't name.
   void add_from(const nlohmann::json& config, const nlohmann::json& otherwise, const std::string& source);
   nlohmann::json finish(const Vocab& vocab);
+  std::vector<nlohmann::json> take() { return std::move(tokens_); }  // their ids are 0
 
  private:
   std::vector<nlohmann::json> tokens_;
