@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 
 #include "base/error.h"
@@ -64,16 +65,45 @@ std::optional<std::string> ref(const std::string& repo, const std::string& name)
   const auto info = file_info(path);
   if (!info || info->kind != FileInfo::file) return std::nullopt;
   std::string commit = read_file(path, kMaxRefBytes);
-  while (!commit.empty() && (commit.back() == '\n' || commit.back() == ' ')) commit.pop_back();
+  constexpr const char* kSpaces = " \t\r\n";
+  commit.erase(commit.find_last_not_of(kSpaces) + 1);
+  commit.erase(0, commit.find_first_not_of(kSpaces));
   if (!is_part(commit))
     throw UsageError("[model] {}: the file has '{}', expected a commit's hash", path, shown(commit));
   return commit;
 }
 
+// UsageError if a file of the snapshot is a link to a blob that is not there, as after an interrupted
+// download.
+void check_links(const std::string& folder, const std::string& download) {
+  namespace fs = std::filesystem;
+  const auto names = list_dir(folder);
+  const bool safe =
+      std::ranges::any_of(names, [](const std::string& n) { return n.ends_with(".safetensors"); });
+  for (const std::string& name : names) {
+    const fs::path path = join_path(folder, name);
+    std::error_code none;
+    if (!fs::is_symlink(path, none) || fs::exists(path, none)) continue;
+    const bool read = std::ranges::any_of(
+        std::vector<std::string>{".json", ".safetensors", ".bin", ".txt", ".model", ".jinja", ".gguf"},
+        [&](const std::string& ending) { return name.ends_with(ending); });
+    if (!read || (safe && name.ends_with(".bin"))) continue;
+    const fs::path target = (path.parent_path() / fs::read_symlink(path, none)).lexically_normal();
+    const std::string part = target.string() + ".incomplete";
+    throw UsageError("[model] {}: the link's target {} is missing{}. Get it with `{}`", path.string(),
+                     target.string(), fs::exists(part, none) ? "; the unfinished download is " + part : "",
+                     download);
+  }
+}
+
 // The snapshot of a cache folder. `download` is the command that downloads it.
 std::string snapshot(const std::string& repo, const std::string& revision, const std::string& download) {
   const auto held = snapshots_of(repo);
-  auto folder = [&](const std::string& commit) { return join_path(repo, "snapshots/" + commit); };
+  auto folder = [&](const std::string& commit) {
+    const std::string path = join_path(repo, "snapshots/" + commit);
+    check_links(path, download);
+    return path;
+  };
   auto has = [&](const std::string& commit) {
     return std::find(held.begin(), held.end(), commit) != held.end();
   };
@@ -105,7 +135,10 @@ std::string download_command(const Id& id) {
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
-  return value ? value : "";
+  std::string path = value ? value : "";
+  const char* home = std::getenv("HOME");
+  if (home && (path == "~" || path.starts_with("~/"))) path.replace(0, 1, home);
+  return path;
 }
 
 }  // namespace
@@ -117,7 +150,8 @@ std::vector<std::string> hub_caches() {
     const std::string path = below.empty() ? base : join_path(base, below);
     if (std::find(out.begin(), out.end(), path) == out.end()) out.push_back(path);
   };
-  add(variable("HF_HUB_CACHE"), "");
+  for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE"})
+    add(variable(name), "");
   add(variable("HF_HOME"), "hub");
   add(variable("XDG_CACHE_HOME"), "huggingface/hub");
   add(variable("HOME"), ".cache/huggingface/hub");

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log_once.h"
 #include "base/strict_json.h"
 #include "ckpt/gguf_file.h"
 #include "ckpt/safetensors.h"
@@ -41,6 +42,12 @@ std::unique_ptr<TensorFile> open_file(const std::string& path) {
   return std::make_unique<SafetensorsFile>(SafetensorsFile::open(path));
 }
 
+bool has_tensor(const std::vector<std::unique_ptr<TensorFile>>& files, const std::string& file,
+                const std::string& tensor) {
+  return std::ranges::any_of(files,
+                             [&](const auto& f) { return file_name(f->path()) == file && f->find(tensor); });
+}
+
 }  // namespace
 
 ModelFiles ModelFiles::open(const std::string& folder, const std::string& stem) {
@@ -55,6 +62,11 @@ ModelFiles ModelFiles::open(const std::string& folder, const std::string& stem) 
     const std::string path = join_path(folder, name + ending);
     if (exists(path)) {
       m.files_.push_back(open_file(path));
+      if (exists(path + ".index.json"))
+        log_once(LogLevel::warn,
+                 fmt::format("{}: reading {}, as transformers does, and not the shards of {}. Remove the one "
+                             "that is out of date",
+                             folder, file_name(path), file_name(path) + ".index.json"));
       break;
     }
     if (!exists(path + ".index.json")) continue;
@@ -77,7 +89,16 @@ ModelFiles ModelFiles::open(const std::string& folder, const std::string& stem) 
     throw ContentsError("{}: the folder has no {}.safetensors, {}.safetensors.index.json or {}.bin", folder,
                         stem, stem, torch);
   for (const auto& file : m.files_)
-    for (const TensorEntry& e : file->entries()) m.tensors_.push_back({file.get(), &e});
+    for (const TensorEntry& e : file->entries()) {
+      const std::string name = file_name(file->path());
+      const auto place = wanted.find(e.name);
+      if (place == wanted.end() || place->second == name || !has_tensor(m.files_, place->second, e.name)) {
+        m.tensors_.push_back({file.get(), &e});
+      } else {
+        log_once(LogLevel::info, fmt::format("{}: reading {} from {}, as the index says; {} has it too",
+                                             folder, e.name, place->second, name));
+      }
+    }
   std::sort(m.tensors_.begin(), m.tensors_.end(),
             [](const Located& a, const Located& b) { return a.entry->name < b.entry->name; });
   for (size_t i = 1; i < m.tensors_.size(); ++i)

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/log_once.h"
 #include "base/parallel.h"
 #include "base/scratch.h"
 #include "ckpt/stored_rows.h"
@@ -75,6 +76,53 @@ Held tensors_by_name(const ModelFiles& files, const std::function<std::string(co
   return held;
 }
 
+// What torch.compile, DDP, or a wrapper with a member `model` put in front of every name; "": nothing. A name
+// may have several.
+std::string wrapper_of(const ModelFiles& files) {
+  const auto all = [&](const std::string& prefix) {
+    return std::ranges::all_of(
+        files.tensors(), [&](const ModelFiles::Located& l) { return l.entry->name.starts_with(prefix); });
+  };
+  std::string prefix;
+  for (bool longer = !files.tensors().empty(); longer;) {
+    longer = false;
+    for (const char* part : {"_orig_mod.", "module.", "model."})
+      if (!longer && prefix.size() < 100 && all(prefix + part)) {
+        prefix += part;
+        longer = true;
+      }
+  }
+  return prefix;
+}
+
+using Canonical = std::function<std::string(const std::string&)>;
+
+// `canonical`, after a wrapper's prefix if no name of the files is one of the model's without that.
+Canonical unwrapping(const ModelFiles& files, const Canonical& canonical,
+                     const std::function<bool(const std::string&)>& is_known) {
+  const auto any = [&](const std::string& prefix) {
+    return std::ranges::any_of(files.tensors(), [&](const ModelFiles::Located& l) {
+      return l.entry->name.starts_with(prefix) && is_known(canonical(l.entry->name.substr(prefix.size())));
+    });
+  };
+  // Shorter prefixes first: "model." may be the model's own.
+  const std::string whole = wrapper_of(files);
+  for (size_t end = 0; end != whole.npos;
+       end = end + 1 < whole.size() ? whole.find('.', end + 1) : whole.npos) {
+    const std::string prefix = end == 0 ? "" : whole.substr(0, end + 1);
+    if (!any(prefix)) continue;
+    if (prefix.empty()) return canonical;
+    log_once(LogLevel::info,
+             fmt::format("{}: all names of tensors begin with {}, which the model's names don't; "
+                         "reading them without it",
+                         files.folder(), prefix));
+    return [canonical, prefix](const std::string& stored) {
+      return canonical(stored.starts_with(prefix) ? stored.substr(prefix.size()) : stored);
+    };
+  }
+  return canonical;
+}
+
 // Leaves parameters of the head that the files lack, or have in another shape, unchanged. Returns their
 // names.
 std::set<std::string> leave_head(const ParamTree& tree, HeadLoad& head, Held& held) {
@@ -100,18 +148,24 @@ void check_names(const ParamTree& tree, const ModelFiles& files, const Held& hel
                  const std::set<std::string>& made, const std::string& prefix, HeadLoad* head) {
   std::set<std::string> needed;
   std::vector<std::string> missing, unknown;
+  bool head_alone = true;
   for (const ParamSpec& s : tree.specs())
     for (i64 k = 0; k < s.stored.tensors(); ++k)
       if (const std::string name = s.stored.tensor(k);
-          needed.insert(name).second && !held.count(name) && !s.buffer && !made.count(s.name))
+          needed.insert(name).second && !held.count(name) && !s.buffer && !made.count(s.name)) {
         missing.push_back(prefix + name);
+        head_alone = head_alone && name.ends_with("lm_head.weight");
+      }
   for (const auto& [name, l] : held)
     if (!needed.count(name)) (head && head->is_head(name) ? head->unused : unknown).push_back(l->entry->name);
   if (!missing.empty())
     throw ContentsError(
         "[checkpoint] {}: {} of the model's tensors are missing: {}{}", files.folder(), missing.size(),
         first_five(missing),
-        unknown.empty() ? "" : fmt::format("; the files have unknown tensors: {}", first_five(unknown)));
+        (unknown.empty() ? "" : fmt::format("; the files have unknown tensors: {}", first_five(unknown))) +
+            (head_alone ? ". If the head is the embedding, set model.tie_word_embeddings: true (or "
+                          "tie_word_embeddings in config.json). Else get the file that has the head"
+                        : ""));
   if (!unknown.empty())
     throw ContentsError("[checkpoint] {}: the model of config.json has no such parameters: {}",
                         files.folder(), first_five(unknown));
@@ -210,7 +264,13 @@ void load_params(ParamTree& tree, const ModelFiles& files,
                  const std::function<std::string(const std::string&)>& canonical,
                  const std::map<std::string, std::string>& aliases, const std::string& prefix,
                  HeadLoad* head) {
-  Held held = tensors_by_name(files, canonical, aliases, prefix);
+  std::set<std::string> names;
+  for (const ParamSpec& s : tree.specs())
+    for (i64 k = 0; k < s.stored.tensors(); ++k) names.insert(s.stored.tensor(k));
+  const Canonical named =
+      prefix.empty() ? unwrapping(files, canonical, [&](const std::string& n) { return names.count(n) > 0; })
+                     : canonical;
+  Held held = tensors_by_name(files, named, aliases, prefix);
   const std::set<std::string> made = head ? leave_head(tree, *head, held) : std::set<std::string>();
   check_names(tree, files, held, made, prefix, head);
   check_shapes_and_types(tree, held);
@@ -251,7 +311,10 @@ std::vector<std::string> stored_apart(const ModelFiles& files,
                                       const std::function<std::string(const std::string&)>& canonical,
                                       const std::map<std::string, std::string>& aliases) {
   std::map<std::string, const ModelFiles::Located*> held;
-  for (const ModelFiles::Located& l : files.tensors()) held.emplace(canonical(l.entry->name), &l);
+  const Canonical named = unwrapping(files, canonical, [&](const std::string& n) {
+    return std::ranges::any_of(aliases, [&](const auto& a) { return n == a.first || n == a.second; });
+  });
+  for (const ModelFiles::Located& l : files.tensors()) held.emplace(named(l.entry->name), &l);
   const auto differ = [](const ModelFiles::Located& a, const ModelFiles::Located& b) {
     const Shape& shape = a.entry->shape;
     if (shape != b.entry->shape) return true;

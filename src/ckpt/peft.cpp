@@ -102,6 +102,28 @@ class ConfigReader {
   std::set<std::string> known_;
 };
 
+// Copies of the base's values that PEFT writes too: the layer under an adapter, a module before training, and
+// a trained module under its inner name.
+bool is_copy(const std::string& stored) {
+  return stored.find(".base_layer.") != stored.npos || stored.find(".original_module.") != stored.npos ||
+         stored.find(".modules_to_save.") != stored.npos;
+}
+
+// ContentsError if the adapter has embeddings of another vocabulary than the base model.
+void check_vocabulary(const ModelParams& params, const ModelFiles::Located& l, const std::string& name) {
+  for (const ParamSpec& s : params.specs) {
+    const Shape &own = s.stored.shape, &have = l.entry->shape;
+    if (s.stored.name != name || have.size() != 2 || own.size() != 2 || have[1] != own[1] ||
+        have[0] == own[0])
+      continue;
+    throw ContentsError(
+        "[adapter] {}: {} has {} rows, but the base model's vocabulary has {}: it was resized before the adapter "
+        "was trained. Resize the base in Python with resize_token_embeddings({}), save it, and set model.path to "
+        "that folder",
+        l.file->path(), l.entry->name, have[0], own[0], have[0]);
+  }
+}
+
 // The name without base_model.model., in the specs' spelling; "" if the prefix is missing.
 std::string own_name(const std::string& stored, const CanonicalName& canonical) {
   const std::string_view prefix = kAdapterPrefix;
@@ -234,7 +256,9 @@ std::vector<std::string> adapter_modules(const ModelParams& params, const PeftAd
   std::map<std::string, int> found;  // module -> A: 1, B: 2
   for (const ModelFiles::Located& l : files.tensors()) {
     const std::string& stored = l.entry->name;
+    if (is_copy(stored)) continue;
     const std::string name = own_name(stored, canonical);
+    check_vocabulary(params, l, name);
     const bool a = name.ends_with(".lora_A.weight"), b = name.ends_with(".lora_B.weight");
     if (name.empty() || (!a && !b && !adapter.config.saves(name)))
       throw ContentsError(
@@ -278,7 +302,8 @@ void load_adapter(ParamTree& tree, const PeftAdapter& adapter, const CanonicalNa
   for (size_t i = 0; i < selected.size(); ++i)  // those of a frozen model too
     selected[i] = selected[i] || !tree.specs()[i].adapter.weight.empty();
   ParamTree trained = tree.subset(selected);
-  load_params(trained, ModelFiles::open(adapter.folder, kAdapterStem), canonical, {}, kAdapterPrefix);
+  const CanonicalName named = [&](const std::string& n) { return is_copy(n) ? std::string() : canonical(n); };
+  load_params(trained, ModelFiles::open(adapter.folder, kAdapterStem), named, {}, kAdapterPrefix);
 }
 
 }  // namespace redco::ckpt

@@ -23,7 +23,8 @@ const std::string kOld(40, 'a'), kNew(40, 'b');
 class Hub : public ::testing::Test {
  protected:
   Hub() {
-    for (const char* name : {"HF_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME", "HOME"}) {
+    for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE", "HF_HOME",
+                             "XDG_CACHE_HOME", "HOME"}) {
       const char* value = std::getenv(name);
       before_.emplace_back(name, value ? value : "");
       unsetenv(name);
@@ -102,12 +103,27 @@ TEST_F(Hub, CacheFolders) {
   EXPECT_THAT(error_of(repo("models--none", {})), HasSubstr("no snapshot in this folder"));
 }
 
+// An interrupted download leaves links without targets.
+TEST_F(Hub, BrokenLinksAreNamed) {
+  const std::string folder = repo("models--org--half", {kOld}), snapshot = folder + "/snapshots/" + kOld;
+  std::filesystem::create_symlink("../../blobs/w", snapshot + "/model.safetensors");
+  spill(folder + "/blobs/w.incomplete", "");
+  EXPECT_THAT(error_of("org/half"),
+              AllOf(HasSubstr("model.safetensors"), HasSubstr(folder + "/blobs/w is missing"),
+                    HasSubstr("w.incomplete"), HasSubstr("hf download org/half")));
+  spill(folder + "/blobs/w", "");
+  std::filesystem::create_symlink("../../blobs/v", snapshot + "/pytorch_model.bin");  // not read
+  EXPECT_EQ(error_of("org/half"), "found " + snapshot);
+}
+
 TEST_F(Hub, FoldersOfDownloads) {
   EXPECT_THAT(hub_caches(), ::testing::ElementsAre(dir_ / "cache"));
   setenv("HF_HOME", (dir_ / "home").c_str(), 1);
   setenv("HOME", dir_.path().c_str(), 1);
   EXPECT_THAT(hub_caches(),
               ::testing::ElementsAre(dir_ / "cache", dir_ / "home/hub", dir_ / ".cache/huggingface/hub"));
+  setenv("HUGGINGFACE_HUB_CACHE", "~/older", 1);
+  EXPECT_EQ(hub_caches()[1], dir_ / "older");
   const std::string folder = repo("models--a--b", {kOld}, "home/hub");
   EXPECT_EQ(local_source("a/b"), folder + "/snapshots/" + kOld);
   EXPECT_THAT(hub_hint("a/c@v2"),

@@ -119,8 +119,22 @@ TEST(ModelFiles, ContradictionsOfIndexAndShardsAreErrors) {
   spill(dir / "model.safetensors.index.json", "[]");
   EXPECT_THAT(refusal_of_folder(dir.path()), HasSubstr("weight_map"));
   write_file(dir.path(), "y.safetensors", {"a", "c"});
-  EXPECT_THAT(index(R"({"a":"x.safetensors","c":"y.safetensors"})"),
+  EXPECT_THAT(index(R"({"b":"x.safetensors","c":"y.safetensors"})"),
               HasSubstr("a is in both x.safetensors and y.safetensors"));
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(index(R"({"a":"y.safetensors","b":"x.safetensors"})"), "accepted");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("reading a from y.safetensors"));
+  EXPECT_EQ(file_name(ModelFiles::open(dir.path()).at("a").file->path()), "y.safetensors");
+}
+
+TEST(ModelFiles, ASingleFileBesideAnIndexIsReadWithAWarning) {
+  TempDir dir;
+  write_file(dir.path(), "model.safetensors", {"a"});
+  write_file(dir.path(), "x.safetensors", {"a"});
+  spill(dir / "model.safetensors.index.json", R"({"weight_map":{"a":"x.safetensors"}})");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(file_name(ModelFiles::open(dir.path()).at("a").file->path()), "model.safetensors");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("model.safetensors.index.json"));
 }
 
 TEST(ModelFiles, FoldersWithoutWeightsAreErrors) {

@@ -13,6 +13,7 @@
 #include "base/sanitized.h"
 #include "base/syscalls.h"
 #include "ckpt/params_save.h"
+#include "ckpt/safetensors_write.h"
 #include "comm/group.h"
 #include "kernels/threads.h"
 #include "ops/create.h"
@@ -96,6 +97,60 @@ TEST(ParamsIo, EveryMeshLoadsWhatAnotherSaved) {
         for (size_t i = 0; i < tree.size(); ++i) EXPECT_EQ(to_values(tree.values()[i]), want[i]);
       });
   }
+}
+
+// torch.compile and DDP leave prefixes in the names of saved states.
+TEST(ParamsIo, PrefixesOfAllNamesAreRemoved) {
+  const ModelParams model = small_model(8, 11);
+  test::TempDir dir;
+  on_mesh({1, 1}, [&](Context& c) {
+    ParamTree tree = tree_on(c.mesh(), model);
+    for (size_t i = 0; i < tree.size(); ++i) fill_normal(tree.values()[i], 100 + i, 1);
+    save(dir.path(), tree);
+    const ckpt::ModelFiles files = ckpt::ModelFiles::open(dir.path());
+    for (const std::string prefix : {"_orig_mod.", "module._orig_mod.", "model.", "x."}) {
+      test::TempDir other;
+      std::vector<ckpt::TensorPlan> plan;
+      for (const auto& l : files.tensors())
+        plan.push_back({prefix + l.entry->name, ckpt::StoredType::f32, l.entry->shape});
+      auto writer = ckpt::SafetensorsWriter::create(other.path(), ckpt::plan_file("model.safetensors", plan));
+      for (const auto& l : files.tensors())
+        writer.write(prefix + l.entry->name, ckpt::whole(l.entry->shape),
+                     l.file->read<float>(*l.entry).data());
+      writer.commit();
+      ParamTree read = tree_on(c.mesh(), model);
+      if (prefix == "x.") {
+        EXPECT_THROW(load(other.path(), read), ContentsError);
+        continue;
+      }
+      ::testing::internal::CaptureStderr();
+      load(other.path(), read);
+      EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::HasSubstr("begin with " + prefix));
+      for (size_t i = 0; i < tree.size(); ++i)
+        EXPECT_EQ(to_values(read.values()[i]), to_values(tree.values()[i])) << prefix;
+    }
+  });
+}
+
+TEST(ParamsIo, AMissingHeadNamesBothRemedies) {
+  ModelParams model = small_model(8, 11);
+  test::TempDir dir;
+  on_mesh({1, 1}, [&](Context& c) {
+    save(dir.path(), tree_on(c.mesh(), model));
+    model.specs.push_back({.name = "lm_head.weight",
+                           .shape = {11, 8},
+                           .kind = ParamKind::linear,
+                           .stored = {"lm_head.weight", {11, 8}, false, 0}});
+    ParamTree tree = tree_on(c.mesh(), model);
+    try {
+      load(dir.path(), tree);
+      ADD_FAILURE();
+    } catch (const ContentsError& e) {
+      EXPECT_THAT(e.what(), ::testing::AllOf(::testing::HasSubstr("missing: lm_head.weight"),
+                                             ::testing::HasSubstr("tie_word_embeddings"),
+                                             ::testing::HasSubstr("get the file that has the head")));
+    }
+  });
 }
 
 // The other replicas wait in the gathers of its blocks; none may hang.
