@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iostream>
 #include <iterator>
+#include <map>
 
 #include "assembly/job_model.h"
 #include "base/error.h"
@@ -28,6 +29,22 @@ bool names_key(const std::string& word) {
     return !word.empty() && !job_help(word).empty();
   } catch (const UsageError&) {
     return false;
+  }
+}
+
+// A key that is given twice is a mistake. A shell makes two words of data.train={a,b}.txt.
+void check_given_once(const std::vector<std::string>& overrides) {
+  std::map<std::string, std::string> given;
+  for (const std::string& o : overrides) {
+    const auto equals = o.find('=');
+    const std::string key = o.substr(0, equals);
+    const auto [before, first] = given.emplace(key, o);
+    if (first || before->second == o) continue;
+    const std::string one = before->second.substr(equals + 1), two = o.substr(equals + 1);
+    const bool files = key.starts_with("data.") && one.find('.') != one.npos && two.find('.') != two.npos;
+    throw UsageError("overrides '{}' and '{}' set the same key; keep one{}", excerpt(before->second),
+                     excerpt(o),
+                     files ? fmt::format(". Several files are a list: '{}=[{},{}]'", key, one, two) : "");
   }
 }
 }  // namespace
@@ -78,7 +95,12 @@ JobConfig JobArguments::load(const MoreProblems& more) const {
     if (w == "help" && !exists(w))
       throw UsageError("job file 'help' does not exist; add --help for the help");
   for (const std::string& w : files())
+    if (!exists(w) && w.find_first_of(" \t\n") != std::string::npos)
+      throw UsageError("'{}' is neither a job file nor key=value. A prompt is given as --prompt '{}'",
+                       excerpt(w), excerpt(w));
+  for (const std::string& w : files())
     if (!exists(w) && names_key(w)) throw UsageError("'{}' is a key without a value; write {}=VALUE", w, w);
+  check_given_once(overrides());
   JobConfig job = load_job(files(), overrides(), more);
   if (prompts.empty() && prompt_files.empty()) return job;
   for (const std::string& o : overrides())

@@ -12,6 +12,7 @@
 #include "base/words.h"
 #include "comm/group.h"
 #include "config/dump.h"
+#include "data/builtin/builtin.h"
 #include "pipeline/mixture.h"
 #include "pipelines/pipelines.h"
 #include "tensor/context.h"
@@ -41,6 +42,9 @@ std::unique_ptr<Pipeline> make_job_pipeline(const JobConfig& job, const Model* m
   s->diffusion = job.diffusion;
   s->generation = generation;
   s->own = {job.settings.json(), job.origins};
+  if (tokenizer && (job.pipeline == "dpo" || job.pipeline == "grpo" || !pipeline_info(job.pipeline)))
+    if (auto chat = job_chat_template(job, *tokenizer, folder))
+      s->chat_template = std::make_shared<const ChatTemplate>(std::move(*chat));
   s->weights_folder = folder;
   s->model_folder = trained_model_folder(job).value_or(folder);
   pipeline->settings = std::move(s);
@@ -81,6 +85,8 @@ std::string example_fingerprint(const JobConfig& job, const Pipeline& pipeline) 
   std::string text = dump_settings(settings_of(d)) + job.settings.json();
   text += pipeline.origin.empty() ? job.pipeline : read_file(job.pipeline, i64{1} << 30);
   if (pipeline.tokenizer) text += pipeline.tokenizer->fingerprint();
+  if (pipeline.tokenizer) text += "prompts 2";  // raised when a prompt could give other tokens
+  if (const auto& chat = pipeline.settings->chat_template) text += chat->source();
   if (pipeline.model) text += pipeline.model->config_json();
   return hash128(text).hex();
 }
@@ -145,6 +151,11 @@ std::shared_ptr<const Dataset> make_training_data(const JobConfig& job, Pipeline
 
 std::vector<EvalSet> make_eval_sets(const JobConfig& job, Pipeline& pipeline, const std::string& folder,
                                     const std::string& cache) {
+  const std::vector<std::string> trained = job.data.files(false);
+  for (const std::string& f : job.data.files(true))
+    if (!is_builtin(f) && std::ranges::find(trained, f) != trained.end() &&
+        Context::current().world().rank() == 0)
+      warn("[data] {} is both training and evaluation data, so the evaluation does not measure new data", f);
   std::vector<EvalSet> sets;
   for (const DataSource& s : job.data.sources(true))
     sets.push_back({make_source(job, s, true, pipeline, folder, cache), s.name});

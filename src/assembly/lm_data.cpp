@@ -99,14 +99,15 @@ std::string build_lm_data(const LmDataRequest& r) {
   const auto files = data_files(r.source.files, r.evaluation, r.cache);
   LateProgress progress(fmt::format("tokenize {}", name_of(r)));
   const BuildProgress show = [&](i64 done, i64 total) { progress(done, total); };
-  if (!d.is_jsonl())
+  if (!d.has_records())
     return build_token_index({.paths = files, .documents = documents_of(d)}, *r.tokenizer, r.cache, show);
   const std::optional<ChatTemplate> chat = job_chat_template(*r.job, *r.tokenizer, r.folder);
   const ExampleSource source{.paths = files,
                              .fields = d.fields,
                              .chat = chat ? &*chat : nullptr,
                              .skip_bad = d.skip_bad,
-                             .references = r.evaluation};
+                             .references = r.evaluation,
+                             .data = &d};
   const std::string index = build_example_index(source, *r.tokenizer, r.cache, show);
   return index + "\n" + build_rows(ExampleIndex::open(index, files), row_settings(r));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "assembly/job_model.h"
 #include "assembly/job_params.h"
 #include "assembly/job_pipeline.h"
 #include "assembly/lm_data.h"
@@ -14,6 +15,7 @@
 #include "base/words.h"
 #include "ckpt/peft.h"
 #include "ckpt/weights_hash.h"
+#include "data/text/example_lines.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/text_generation.h"
 #include "train/checkpoint.h"
@@ -133,10 +135,29 @@ const Tokenizer& tokenizer_of(const PredictModel& m) {
   return *m.tokenizer;
 }
 
+namespace {
+
+// The ids of another tokenizer mean other texts to the model.
+void warn_of_other_tokenizer(const JobConfig& job, const Tokenizer& given) {
+  if (!job.model.tokenizer || !job.origins.given("model.tokenizer") || !job.model.path) return;
+  JobConfig own = job;
+  own.model.tokenizer.reset();
+  const auto of_folder = job_tokenizer(own);
+  if (!of_folder || of_folder->fingerprint() == given.fingerprint()) return;
+  warn(
+      "[model] model.tokenizer={} ({}) is not the tokenizer of {}: it has {} tokens, the model's has {}. The "
+      "model reads its ids as other texts. Remove model.tokenizer",
+      *job.model.tokenizer, job.origins.where("model.tokenizer"), *job.model.path, given.vocab_size(),
+      of_folder->vocab_size());
+}
+
+}  // namespace
+
 PredictModel open_predict_model(const JobConfig& job, Group& world, NamedUse use) {
   auto leases = verify_source(job, world);
   PredictModel m;
   world.together([&] { m = load_predict_model(job, use); });
+  if (world.rank() == 0 && m.tokenizer) warn_of_other_tokenizer(job, *m.tokenizer);
   for (auto& lease : verify_named(m.named, world)) leases.push_back(std::move(lease));
   m.leases = std::move(leases);
   return m;
@@ -211,18 +232,12 @@ std::vector<i32> prompt_ids(const PredictModel& m, const PredictSettings& p, con
   const Tokenizer& t = tokenizer_of(m);
   std::vector<i32> ids;
   try {
-    ids = t.encode(text);
+    ids = m.model->is_encoder_decoder() ? t.encode(text) : ExampleLines::prompt_ids(t, text);
   } catch (const ContentsError& e) {
     throw ContentsError("{}: {}", where, e.what());
   }
-  const auto eos = t.special().eos;
-  if (!m.model->is_encoder_decoder() && eos && ids.size() > 1 && ids.back() == *eos) {
-    // The answer continues the text, so an end token that the tokenizer appends is removed.
-    const auto plain = t.encode(text, false);
-    if (plain.empty() || plain.back() != *eos) ids.pop_back();
-  }
   if (ids.empty()) {
-    const auto start = t.special().bos ? t.special().bos : eos;
+    const auto start = t.special().bos ? t.special().bos : t.special().eos;
     if (!start)
       throw ContentsError("{}: the prompt is empty, and the tokenizer has no token that begins a text",
                           where);
@@ -232,7 +247,8 @@ std::vector<i32> prompt_ids(const PredictModel& m, const PredictSettings& p, con
 }
 
 std::vector<i32> message_ids(const PredictModel& m, const PredictSettings& p,
-                             const std::vector<ChatMessage>& messages, const std::string& where) {
+                             const std::vector<ChatMessage>& messages, const std::string& where,
+                             ChatVariables variables) {
   const Tokenizer& tokenizer = tokenizer_of(m);
   if (!m.chat_template)
     throw UsageError(
@@ -242,7 +258,8 @@ std::vector<i32> message_ids(const PredictModel& m, const PredictSettings& p,
   std::vector<i32> ids;
   try {
     // The template writes the special tokens.
-    ids = tokenizer.encode(m.chat_template->render(messages, {.add_generation_prompt = true}), false);
+    variables.add_generation_prompt = true;
+    ids = tokenizer.encode(m.chat_template->render(messages, variables), false);
   } catch (const ContentsError& e) {
     throw ContentsError("{}: {}", where, e.what());
   }

@@ -75,8 +75,9 @@ i64 longest_prompt(const Model& model);
 // tokenizer has no token to begin with.
 std::vector<i32> prompt_ids(const PredictModel& m, const PredictSettings& p, const std::string& text,
                             const std::string& where);
-// The same for messages, rendered by the chat template.
+// The same for messages, rendered by the chat template with the generation prompt.
 std::vector<i32> message_ids(const PredictModel& m, const PredictSettings& p,
-                             const std::vector<ChatMessage>& messages, const std::string& where);
+                             const std::vector<ChatMessage>& messages, const std::string& where,
+                             ChatVariables variables = {});
 
 }  // namespace redco

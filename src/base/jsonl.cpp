@@ -20,9 +20,35 @@ bool JsonLines::next(std::string& line) {
 
 std::string JsonLines::where(i64 line_number) const { return fmt::format("{}:{}", name_, line_number); }
 
+std::string without_python_numbers(std::string_view text) {
+  std::string out(text);
+  bool in_text = false;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (in_text) {
+      if (out[i] == '\\')
+        ++i;
+      else
+        in_text = out[i] != '"';
+      continue;
+    }
+    in_text = out[i] == '"';
+    for (const std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
+      if (std::string_view(out).substr(i, word.size()) != word) continue;
+      out.replace(i, word.size(), "null");
+      i += 3;
+      break;
+    }
+  }
+  return out;
+}
+
 nlohmann::ordered_json parse_json_line(std::string_view line, const std::string& where) {
   auto j = nlohmann::ordered_json::parse(line, nullptr, false);
-  if (!j.is_object()) throw ContentsError("{}: not a JSON object: {}", where, excerpt(line));
+  if (j.is_discarded() && (line.find("NaN") != line.npos || line.find("Infinity") != line.npos))
+    j = nlohmann::ordered_json::parse(without_python_numbers(line), nullptr, false);
+  if (!j.is_object())
+    throw ContentsError("{}: not a JSON object: {}. Expected one object per line, {{\"key\": value, ...}}",
+                        where, excerpt(line));
   return j;
 }
 

@@ -76,6 +76,13 @@ Value message_value(const ChatMessage& m) {
   return Value::dict(std::move(d));
 }
 
+// Whether a message has a null content or none, such as one with tool calls only.
+bool lacks_content(const ChatMessage& m) {
+  if (m.json.empty()) return false;
+  const nlohmann::json j = nlohmann::json::parse(m.json, nullptr, false);
+  return j.is_object() && (!j.contains("content") || j["content"].is_null());
+}
+
 std::size_t size_of(std::span<const ChatMessage> messages) {
   std::size_t n = 0;
   for (const ChatMessage& m : messages) n += 200 + m.role.size() + m.content.size() + m.json.size();
@@ -113,41 +120,16 @@ jinja::Rendered run(const jinja::Template& t, const std::string& where, const Sp
     }
     return t.render(std::move(variables));
   } catch (const jinja::Failure& e) {
+    for (std::size_t i = 0; i < messages.size(); ++i)
+      if (lacks_content(messages[i]))
+        throw ContentsError(
+            "{}: {}. Message {} has no content, and the template may need one: give it \"content\": \"\"",
+            where, e.what(), i + 1);
     throw ContentsError("{}: {}", where, e.what());
   }
 }
 
-bool is_assistant(const ChatMessage& m) { return m.role == "assistant" || m.role == "model"; }
-
 }  // namespace
-
-std::vector<ChatMessage> parse_messages(std::string_view json, const std::string& where) {
-  jinja::Budget budget = jinja::budget_for(json.size());
-  jinja::BudgetScope scope(&budget);
-  const Value all = jinja::from_json(json, where);
-  if (!all.is(Kind::list) || all.items().empty())
-    throw ContentsError("{}: expected messages: a JSON array of objects with role and content", where);
-  std::vector<ChatMessage> out;
-  for (std::size_t i = 0; i < all.items().size(); ++i) {
-    const Value& m = all.items()[i];
-    const Value* role = m.is(Kind::dict) ? m.map().find(std::string_view("role")) : nullptr;
-    if (!role || !role->is_string())
-      throw ContentsError("{}: message {}: expected an object with a role, a text", where, i + 1);
-    ChatMessage message{role->text(), "", "", true};
-    const Value* content = m.map().find(std::string_view("content"));
-    const bool plain = content && content->is_string();
-    if (plain) message.content = content->text();
-    if (const Value* weight = m.map().find(std::string_view("weight"))) {
-      if (!weight->is_number())
-        throw ContentsError("{}: message {}: expected a number as its weight", where, i + 1);
-      message.train = weight->number() != 0;
-    }
-    if (!plain || m.map().entries.size() != 2)
-      message.json = jinja::to_json(m, false, Value::none(), Value::none(), false);
-    out.push_back(std::move(message));
-  }
-  return out;
-}
 
 // --- Loading ---
 
@@ -264,7 +246,7 @@ class TurnFinder {
     // Some templates write other white space before the prompt than before a turn. Some prompts start the
     // model's reasoning, which earlier turns don't have. Then use the part of the prompt that the text has,
     // up to a tag or a line break.
-    const auto before = prompted ? tried(messages_.first(i), false) : std::nullopt;
+    const auto before = prompted && i > 0 ? tried(messages_.first(i), false) : std::nullopt;
     if (before && text_.starts_with(*before) && prompted->starts_with(*before)) {
       auto at = static_cast<std::size_t>(
           std::mismatch(prompted->begin(), prompted->end(), text_.begin(), text_.end()).first -
@@ -273,6 +255,10 @@ class TurnFinder {
       const std::string_view turn = jinja::strip_left(text_from(at, text_.size()));
       if (!rest.empty() && turn.starts_with(rest)) return text_.size() - turn.size() + rest.size();
       while (at > before->size() && text_[at - 1] != '\n' && text_[at - 1] != '>') --at;
+      // What the text has from there to the content is a header of the turn that the prompt writes otherwise.
+      if (const auto content = find_content(i);
+          content && content->begin > at && !has_reasoning(messages_[i]))
+        if (!jinja::strip(text_from(at, content->begin)).empty()) return content->begin;
       return at;
     }
     if (const auto content = find_content(i)) return content->begin;
@@ -340,6 +326,10 @@ class TurnFinder {
     return TextSpan{head.size(), text_.size() - tail.size()};
   }
 
+  static bool has_reasoning(const ChatMessage& m) {
+    return m.json.find("reasoning") != std::string::npos || m.json.find("thinking") != std::string::npos;
+  }
+
   // Replaces the message's content by the marker; false if it has no content.
   static bool mark(ChatMessage& m) {
     if (m.json.empty()) {
@@ -377,7 +367,7 @@ TrainingText ChatTemplate::render_training(std::span<const ChatMessage> messages
     // One block per assistant turn, or one per turn of weight 1 if the template reads weights.
     std::vector<bool> train;
     for (const ChatMessage& m : messages)
-      if (is_assistant(m)) train.push_back(m.train);
+      if (m.is_assistant()) train.push_back(m.train);
     const auto counted = static_cast<std::size_t>(std::count(train.begin(), train.end(), true));
     const bool all = counted == train.size() || counted == rendered.generation.size();
     if (!all && train.size() != rendered.generation.size())
@@ -395,7 +385,7 @@ TrainingText ChatTemplate::render_training(std::span<const ChatMessage> messages
     return run(t, where_, special_, part, v).text;
   });
   for (std::size_t i = 0; i < messages.size(); ++i) {
-    if (!is_assistant(messages[i]) || !messages[i].train) continue;
+    if (!messages[i].is_assistant() || !messages[i].train) continue;
     const auto span = finder.find(i);
     if (!span || (!out.spans.empty() && span->begin < out.spans.back().end))
       throw ContentsError(

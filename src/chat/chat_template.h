@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "chat/messages.h"
 #include "tokenizers/tokenizer.h"
 
 namespace redco {
@@ -32,19 +33,6 @@ namespace redco {
 namespace jinja {
 class Template;
 }
-
-struct ChatMessage {
-  std::string role, content;
-  // The message's JSON object if it has more than these two texts (tool_calls, a content in parts, ...); it
-  // has precedence over role and content. "" otherwise.
-  std::string json = {};
-  // false: the loss ignores this turn ("weight": 0 in its JSON).
-  bool train = true;
-};
-
-// The messages of a JSON array [{"role": ..., "content": ...}, ...]. ContentsError, starting with `where`,
-// for anything else, for an empty array, and for a message without a role.
-std::vector<ChatMessage> parse_messages(std::string_view json, const std::string& where);
 
 // The template's variables in addition to the messages.
 struct ChatVariables {

@@ -1,5 +1,7 @@
 #include "commands/predict_requests.h"
 
+#include <fmt/ranges.h>
+
 #include <deque>
 #include <nlohmann/json.hpp>
 
@@ -8,8 +10,12 @@
 #include "base/jsonl.h"
 #include "base/ordered_work.h"
 #include "base/temporaries.h"
+#include "base/words.h"
 #include "data/builtin/builtin.h"
 #include "data/images/image_folder.h"
+#include "data/text/example_json.h"
+#include "data/text/example_shapes.h"
+#include "data/text/record_lines.h"
 #include "train/prefetch.h"
 
 namespace redco {
@@ -20,43 +26,86 @@ namespace {
 
 std::string text_of(const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
+using Key = std::optional<std::string>;
+
+// The value of the first of these keys that the object has; null values count as absent.
+const Json* value_of(const Json& j, std::initializer_list<Key> keys, std::string& found) {
+  for (const Key& key : keys) {
+    const auto it = key ? j.find(*key) : j.end();
+    if (it == j.end() || it->is_null()) continue;
+    found = *key;
+    return &*it;
+  }
+  return nullptr;
+}
+
+std::string quoted_keys(const Json& j) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : j.items())
+    if (keys.size() < 8) keys.push_back(key);
+  return keys.empty() ? "none" : excerpt(fmt::format("{}", fmt::join(keys, ", ")));
+}
+
+// The prompt of a line in the forms of the training data: data.fields names the keys.
+void read_prompt(const JobConfig& job, const PredictModel& m, const Json& j, const std::string& where,
+                 PredictRequest& r, Json& head) {
+  const ExampleFields& f = job.data.fields;
+  std::string text_key, chat_key;
+  const Json* text = value_of(j, {f.prompt, f.text, "prompt", "text"}, text_key);
+  const Json* chat = value_of(j, {f.messages, f.conversations, "messages", "conversations"}, chat_key);
+  if (text && chat)
+    throw ContentsError("{}: both \"{}\" and \"{}\"; which is the prompt? Keep one of them", where, text_key,
+                        chat_key);
+  std::string other = text_key;
+  if (text && f.prompt && text_key == *f.prompt && value_of(j, {f.text}, other))
+    throw ContentsError("{}: both \"{}\" and \"{}\"; which is the prompt? Keep one of them", where, text_key,
+                        other);
+  if (!text && !chat)
+    throw ContentsError("{}: no \"{}\", \"{}\" or \"{}\"; its keys are {} (data.fields renames them)", where,
+                        f.prompt.value_or("prompt"), f.text.value_or("text"), f.messages.value_or("messages"),
+                        quoted_keys(j));
+  Example& e = r.example;
+  if (text && text->is_array()) std::swap(text, chat), std::swap(text_key, chat_key);
+  if (chat) {
+    try {
+      const bool turns = chat->is_array() && !chat->empty() && (*chat)[0].contains("from");
+      const Json messages = turns ? sharegpt_messages(j, *chat, chat_key) : *chat;
+      const ChatVariables variables = chat_variables(j);
+      e.ids["prompt"] = message_ids(m, job.predict, parse_messages(messages.dump(), where), where, variables);
+    } catch (const ContentsError& error) {
+      const std::string what = error.what();
+      throw ContentsError("{}", what.starts_with(where) ? what : fmt::format("{}: {}", where, what));
+    }
+    head[chat_key] = *chat;
+    return;
+  }
+  if (!text->is_string())
+    throw ContentsError("{}: \"{}\" is of type {}; expected a text", where, text_key, text->type_name());
+  e.text = r.prompt = text->get<std::string>();
+  e.ids["prompt"] = prompt_ids(m, job.predict, r.prompt, where);
+  head["prompt"] = *text;
+}
+
 // Reads a prompt, or an object that the pipeline reads; the answer repeats all members of such an object.
 void read_line(const JobConfig& job, const PredictModel& m, const Json& j, const std::string& where,
                PredictRequest& r) {
   Example& e = r.example;
   const i64 ordinal = e.ordinal;
-  const Json id = j.contains("id") ? j.at("id") : Json(ordinal);
+  std::string id_key;
+  const Json* own_id = value_of(j, {job.data.fields.id, "id"}, id_key);
+  const Json id = own_id ? *own_id : Json(ordinal);
   Json head = {{"id", id}};
   if (auto asked =
           in_pipeline(*m.pipeline, "request()", [&] { return m.pipeline->request(text_of(j), where); })) {
     e = std::move(*asked);
     head.update(j);
   } else {
-    const char* found = nullptr;
-    for (const char* key : {"prompt", "text", "messages"})
-      if (j.contains(key)) {
-        if (found)
-          throw ContentsError("{}: both \"{}\" and \"{}\"; which is the prompt? Keep one of them", where,
-                              found, key);
-        found = key;
-      }
-    if (!found && j.contains(job.data.fields.image) && is_folder(job.predict.input.value_or("")))
+    if (j.contains(job.data.fields.image) && is_folder(job.predict.input.value_or("")))
       throw UsageError(
           "[predict] predict.input={} ({}) is a folder of images, and pipeline {} reads no images. Give a file of "
           "JSON lines",
           *job.predict.input, job.origins.where("predict.input"), job.pipeline);
-    if (!found) throw ContentsError("{}: no \"prompt\", \"text\" or \"messages\"", where);
-    const Json& value = j.at(found);
-    if (std::string_view(found) == "messages") {
-      e.ids["prompt"] = message_ids(m, job.predict, parse_messages(value.dump(), where), where);
-      head["messages"] = value;
-    } else {
-      if (!value.is_string())
-        throw ContentsError("{}: \"{}\" is of type {}; expected a text", where, found, value.type_name());
-      e.text = r.prompt = value.get<std::string>();
-      e.ids["prompt"] = prompt_ids(m, job.predict, r.prompt, where);
-      head["prompt"] = value;
-    }
+    read_prompt(job, m, j, where, r, head);
   }
   e.ordinal = ordinal;
   e.id = text_of(id);
@@ -70,6 +119,7 @@ struct PredictRequests::State {
   struct Line {
     Json prompt;
     std::string text, where;
+    std::string problem;  // why the line can't be read; "": it can
     i64 ordinal = 0;
   };
   struct Outcome {
@@ -90,7 +140,7 @@ struct PredictRequests::State {
     std::string path = *job.predict.input;
     if (is_builtin(path)) path = data_files({path}, true, builtin.emplace().path()).front();
     if (!is_folder(path)) {
-      lines = std::make_unique<JsonLines>(path);
+      lines = std::make_unique<RecordLines>(RecordLines::of_prompts(path, job.data));
       return;
     }
     if (job.data.images)
@@ -106,6 +156,7 @@ struct PredictRequests::State {
     if (lines) {
       if (!lines->next(line.text)) return std::nullopt;
       line.where = lines->where();
+      line.problem = lines->problem();
     } else if (images) {
       if (n_lines == static_cast<i64>(images->files().size())) return std::nullopt;
       line.where = images->where(n_lines);
@@ -124,6 +175,7 @@ struct PredictRequests::State {
     PredictRequest r;
     r.example.ordinal = line.ordinal;
     try {
+      if (!line.problem.empty()) throw ContentsError("{}: {}", line.where, line.problem);
       read_line(job, m, lines ? parse_json_line(line.text, line.where) : line.prompt, line.where, r);
     } catch (const ContentsError& e) {
       if ((!lines && !images) || !job.predict.skip_bad) throw;
@@ -141,7 +193,7 @@ struct PredictRequests::State {
   const JobConfig& job;
   const PredictModel& m;
   std::optional<TemporaryFolder> builtin;  // holds the lines of a built-in input
-  std::unique_ptr<JsonLines> lines;        // null for a folder of images and for predict.prompt
+  std::unique_ptr<RecordLines> lines;      // null for a folder of images and for predict.prompt
   std::optional<ImageFolder> images;
   i64 n_lines = 0, skipped = 0;
   std::string first_reason;

@@ -1,8 +1,10 @@
-// The prompts of a predict job in order: predict.prompt, or the lines of predict.input (of a built-in one,
-// the data for evaluation). A folder of images means a line {"image": path} for each, sorted by name.
+// The prompts of a predict job in order: predict.prompt, or the records of predict.input in any format of
+// data/text/record_lines.h (of a built-in one, those for evaluation); a .txt file has a prompt per line. A
+// folder of images means a line {"image": path} for each, sorted by name.
 //
 // A line is a JSON object; "id" is optional. The pipeline may read it (Pipeline::request). Otherwise it has
-// one of "prompt" or "text" (a text to continue) and "messages" (a conversation for the chat template); other
+// one of "prompt" or "text" (a text to continue), "messages" and "conversations" (for the chat template, with
+// the line's "tools" and "chat_template_kwargs"), or the keys that data.fields names in their place; other
 // members are ignored. Empty lines are skipped.
 #pragma once
 

@@ -127,7 +127,8 @@ ShownData shown_rows(const Dataset& data, const Pipeline& pipeline, const Tokeni
     // The labels come last.
     for (const bool labels : {false, true})
       for (const auto& [name, ids] : e.ids) {
-        if ((name == "labels") != labels || (!writes && name != "input_ids")) continue;
+        if ((name == "labels") != labels || (!writes && name != "input_ids" && e.ids.count("input_ids")))
+          continue;
         ShownSample& s = r.samples.emplace_back();
         s.name = name;
         s.number = static_cast<i32>(r.samples.size());

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "base/words.h"
+#include "config/other_names.h"
 #include "config/overrides.h"
 #include "config/paths.h"
 #include "config/resolve.h"
@@ -60,7 +61,8 @@ class Binder {
         std::find_if(settings.begin(), settings.end(), [](const Setting& s) { return s.kind == Kind::rest; });
     if (const Setting* s = declared(settings, e.key)) {
       value(*s, e, key);
-    } else if (rest != settings.end() && !is_typo(settings, e.key)) {
+    } else if (rest != settings.end() && !is_typo(settings, e.key) &&
+               !(prefix == "model." && is_other_name_of_model(e.key))) {
       other(*rest, e, key);
     } else {
       // Suggestions cost time; those past the limit are not printed.
@@ -79,6 +81,9 @@ class Binder {
   }
 
  private:
+  // Settings of a user's pipeline or plugin have no counterparts in the job.
+  bool is_a_job() const { return std::find(keys_.begin(), keys_.end(), "train.n_epochs") != keys_.end(); }
+
   // A key of rest() that is one letter away from a declared key is a mistake.
   static bool is_typo(const std::vector<Setting>& settings, const std::string& key) {
     return std::any_of(settings.begin(), settings.end(), [&](const Setting& s) {
@@ -92,6 +97,7 @@ class Binder {
     for (const Setting& s : settings) {
       if (s.kind != Kind::rest) here.push_back(s.name);
     }
+    if (const std::string other = counterpart(key, prefix); !other.empty() && is_a_job()) return other;
     const std::string near = nearest(key, here);
     if (near.empty() || edit_distance(key, near) > 1) {
       // The same or a similar key in another section.

@@ -366,6 +366,8 @@ std::string read_yaml_file(const std::string& path) {
                      near.empty() ? "check the path; `redco ls` lists example jobs"
                                   : fmt::format("did you mean {}?", near));
   }
+  if (std::filesystem::is_directory(status) && std::filesystem::exists(path + "/config.json"))
+    throw UsageError("job file '{0}' is the folder of a model; give it as model.path={0}", path);
   if (std::filesystem::is_directory(status))
     throw UsageError("job file '{0}' is a folder; expected a YAML file (workdir={0} names a run's folder)",
                      path);

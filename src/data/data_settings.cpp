@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/file.h"
 #include "base/input_file.h"
 #include "data/builtin/builtin.h"
 
@@ -23,9 +26,19 @@ std::string format_by_name(const std::string& path) {
   const std::string name = name_unpacked(path);
   if (name.ends_with(".txt")) return "text";
   if (name.ends_with(".jsonl") || name.ends_with(".ndjson")) return "jsonl";
-  for (const std::string format : {"tsv", "csv"})
+  for (const std::string format : {"json", "tsv", "csv", "parquet"})
     if (name.ends_with("." + format)) return format;
   return "";
+}
+
+bool has_unknown_ending(const std::string& path) {
+  if (!format_by_name(path).empty()) return false;
+  const std::string name = file_name(name_unpacked(path));
+  const auto dot = name.rfind('.');
+  if (dot == std::string::npos || dot == 0) return false;
+  for (const std::string_view text : {"text", "tokens", "raw", "md", "rst", "tex"})
+    if (std::string_view(name).substr(dot + 1) == text) return false;
+  return true;
 }
 
 std::string DataSettings::format_of(const std::vector<std::string>& files) const {
@@ -68,10 +81,12 @@ void DataSettings::each_list(
       f(fmt::format("data.mixture[{}].files", i), mixture[i].files);
 }
 
-bool DataSettings::is_jsonl() const {
+bool DataSettings::has_records() const {
   std::vector<std::string> all = files(false);
   for (std::string& f : files(true)) all.push_back(std::move(f));
-  return format_of(all) == "jsonl";
+  if (format) return *format != "text";
+  return !all.empty() &&
+         std::none_of(all.begin(), all.end(), [&](const auto& f) { return format_of({f}) == "text"; });
 }
 
 }  // namespace redco

@@ -172,9 +172,11 @@ struct DataSettings {
         .decided_by(DecidedBy::job);
     v.field("format", format,
             "file format. text: plain UTF-8 text; jsonl: one JSON object per line, with the keys that "
-            "data.fields names; tsv, csv: tables; parallel: pairs of text files with one line per example; "
-            "~: known from the file names (.jsonl, .ndjson, .tsv, .csv, also with .gz or .zst), else text")
-        .one_of({"text", "jsonl", "tsv", "csv", "parallel"})
+            "data.fields names; json: an array of such objects, or objects of several lines; tsv, csv, "
+            "parquet: tables with such columns; parallel: pairs of text files with one line per example; "
+            "~: known from the file names (.txt, .jsonl, .ndjson, .json, .tsv, .csv, each also with .gz or "
+            ".zst, and .parquet); another ending is an error")
+        .one_of({"text", "jsonl", "json", "tsv", "csv", "parquet", "parallel"})
         .on_resume(OnResume::error)
         .decided_by(DecidedBy::job);
     v.field("documents", documents,
@@ -223,7 +225,8 @@ struct DataSettings {
     v.field("header", header,
             "header line with column names in tsv and csv; ~: true unless data.fields has column numbers")
         .on_resume(OnResume::error)
-        .only_with("pipeline", {"seq2seq", "captioning", "text_to_image", "classification", "regression"})
+        .only_with("pipeline", {"lm", "distillation", "dpo", "grpo", "seq2seq", "captioning", "text_to_image",
+                                "classification", "regression"})
         .decided_by(DecidedBy::job);
     v.field("group_by_length", group_by_length,
             "batches of training examples of similar length, which need less padding; examples are sorted "
@@ -246,7 +249,7 @@ struct DataSettings {
             "chat template: a Jinja file, or builtin:chat; ~: the model's own template")
         .path()
         .on_resume(OnResume::error)
-        .only_with("pipeline", {"lm", "distillation"})
+        .only_with("pipeline", {"lm", "distillation", "dpo", "grpo"})
         .decided_by(DecidedBy::overridable);
     v.field("label_names", label_names,
             "class names in the order of their ids; empty: the model's id2label, else the sorted labels of "
@@ -275,18 +278,24 @@ struct DataSettings {
   void each_list(bool evaluation,
                  const std::function<void(const std::string& key, std::vector<std::string>& files)>& f);
 
-  // `format`, else the format that all file names have in common, else "text".
+  // `format`, else the format that all file names have in common, else "text" (check_data() refuses files
+  // of several formats and unknown endings).
   std::string format_of(const std::vector<std::string>& files) const;
-  // Whether the data files are JSONL.
-  bool is_jsonl() const;
+  // Whether all data files have records (jsonl, json, csv, tsv, parquet, parallel); plain text has none.
+  bool has_records() const;
   // Whether attention stops at the borders of the examples packed into one row.
   bool segmented() const {
-    return is_jsonl() ? packing && !attention_across.value_or(false) : !attention_across.value_or(true);
+    return has_records() ? packing && !attention_across.value_or(false) : !attention_across.value_or(true);
   }
 };
 
-// The format of a data file by its name: text (.txt), jsonl (.jsonl, .ndjson, builtin:NAME), tsv or csv, each
-// also compressed; "" if the name does not tell.
+// The format of a data file by its name: text (.txt), jsonl (.jsonl, .ndjson, builtin:NAME), json, tsv or
+// csv, each also compressed, or parquet; "" if the name does not tell.
 std::string format_by_name(const std::string& path);
+// Whether the name has an ending that is neither a format's nor usual for plain text, such as .xlsx.
+bool has_unknown_ending(const std::string& path);
+// The known endings, for messages.
+inline constexpr const char* kKnownEndings =
+    ".txt (text), .jsonl, .ndjson, .json, .csv, .tsv (each also with .gz or .zst) and .parquet";
 
 }  // namespace redco

@@ -249,6 +249,8 @@ Value attribute(const Value& object, const std::string& name) {
     return v ? *v : Value();
   }
   if (object.is(Kind::loop)) return loop_attribute(object, name);
+  if (object.is(Kind::tuple) && object.label() == kGroupLabel && (name == "grouper" || name == "list"))
+    return object.items()[name == "list"];
   if (Value m = method(object, name); m.is(Kind::function)) return m;
   if (object.is(Kind::dict))
     if (const Value* v = object.map().find(std::string_view(name))) return *v;

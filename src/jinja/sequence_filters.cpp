@@ -157,7 +157,7 @@ Value groupby(const Value& v, Arguments& a) {
     std::size_t j = i;
     Values group;
     for (; j < items.size() && equal(keys[i], keys[j]); ++j) group.push_back(items[j]);
-    out.push_back(Value::tuple({g(items[i]), Value::list(std::move(group))}));
+    out.push_back(Value::sequence(Kind::tuple, {g(items[i]), Value::list(std::move(group))}, kGroupLabel));
     i = j;
   }
   return Value::list(std::move(out));

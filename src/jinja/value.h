@@ -62,6 +62,9 @@ enum class Kind : std::uint8_t {
   loop,
 };
 
+// Label of the tuples of the filter groupby, whose two items also have the names grouper and list.
+inline constexpr const char* kGroupLabel = "group";
+
 struct Node;
 class Frame;
 class Value;
@@ -123,7 +126,7 @@ class Value {
   double number() const { return kind_ == Kind::real ? n_.d : static_cast<double>(n_.i); }
   const std::string& text() const;
   const Values& items() const;
-  const std::string& label() const;  // of a range or generator
+  const std::string& label() const;  // of a range, generator or group
   const DictObject& map() const;     // a dict's or namespace's
   DictObject& space() const;
   const FunctionObject& function() const;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/file.h"
 #include "base/words.h"
 #include "job/checks.h"
 #include "pipelines/pipelines.h"
@@ -45,19 +46,34 @@ void check_sources(const JobConfig& job, Checks& c) {
     });
 }
 
-// Files of pipeline lm have one format, unless data.format is given.
-void check_one_format(const JobConfig& job, Checks& c) {
-  if (job.data.format || job.data.is_jsonl()) return;
-  std::string jsonl, other;
+// Files of pipeline lm are all texts or all records, unless data.format is given.
+void check_one_kind(const JobConfig& job, Checks& c) {
+  if (job.data.format || job.data.has_records()) return;
+  std::string records, text;
   for (const bool evaluation : {false, true})
     for (const std::string& f : job.data.files(evaluation))
-      (format_by_name(f) == "jsonl" ? jsonl : other) = f;
-  if (!jsonl.empty() && !other.empty())
+      (job.data.format_of({f}) == "text" ? text : records) = f;
+  if (!records.empty() && !text.empty())
     c.problem(
-        "data: {} is a jsonl file, but {} is none; use one format for all training and evaluation data. A "
+        "data: {} is a {} file, but {} is a text; use one of the two for all training and evaluation data. A "
         "text becomes a line {{\"text\": \"...\"}} of a jsonl file. To read every file in one format, set "
         "data.format",
-        excerpt(jsonl, 200), excerpt(other, 200));
+        excerpt(records, 200), job.data.format_of({records}), excerpt(text, 200));
+}
+
+// Files of pipeline lm whose names end in an unknown way would be read as text.
+void check_endings(const JobConfig& job, Checks& c) {
+  if (job.data.format) return;
+  DataSettings lists = job.data;
+  for (const bool evaluation : {false, true})
+    lists.each_list(evaluation, [&](const std::string& key, const std::vector<std::string>& files) {
+      for (std::size_t i = 0; i < files.size(); ++i)
+        if (has_unknown_ending(files[i]) && !is_folder(files[i])) {
+          const std::string item = fmt::format("{}[{}]", key, i);
+          c.problem("{}: {}: {} has an unknown ending. Known are {}. For plain text set data.format=text",
+                    job.origins.where(item), item, excerpt(files[i], 200), kKnownEndings);
+        }
+    });
 }
 
 }  // namespace
@@ -65,14 +81,17 @@ void check_one_format(const JobConfig& job, Checks& c) {
 void check_data(const JobConfig& job, Checks& c) {
   const DataSettings& d = job.data;
   check_sources(job, c);
-  const bool jsonl = d.is_jsonl();
+  const bool records = d.has_records();
   const PipelineInfo* info = pipeline_info(job.pipeline);
   if (info && !info->reads_lines) return;  // the pipeline's reader checks the other settings
-  if (info && d.format && !jsonl && *d.format != "text")
-    c.problem("{}: pipeline {} reads the formats text and jsonl; use one of these",
+  if (info && d.format == "parallel")
+    c.problem("{}: pipeline {} reads the formats text, jsonl, json, csv, tsv and parquet; use one of these",
               c.cite("data.format", *d.format), job.pipeline);
-  if (info) check_one_format(job, c);
-  if (!jsonl && c.changed("data.packing") && info)
+  if (info) {
+    check_one_kind(job, c);
+    check_endings(job, c);
+  }
+  if (!records && c.changed("data.packing") && info)
     c.problem("{}: text files are always packed; remove the key", c.cite("data.packing", false));
   // Settings of the other format.
   const auto idle = [&](const char* name, const char* format) {
@@ -81,7 +100,7 @@ void check_data(const JobConfig& job, Checks& c) {
       c.problem("{} ({}) has no effect: it needs data.format={}. Remove the key.", key,
                 job.origins.where(key), format);
   };
-  if (jsonl) {
+  if (records) {
     idle("documents", "text");
     if (d.max_length && *d.max_length < 2)
       c.problem("{}: an example has at least 2 tokens; use 2 or more",

@@ -68,6 +68,38 @@ void check_conditions(const JobConfig& job, const std::vector<Setting>& settings
   }
 }
 
+void check_metric_names(const JobConfig& job, Checks& c) {
+  const PipelineInfo* info = pipeline_info(job.pipeline);
+  if (!info) return;  // those of a custom pipeline are known to that pipeline only
+  std::vector<std::string> families = {"loss"};
+  for (const auto& [family, names] : info->all_metrics()) families.push_back(family);
+  for (std::size_t i = 0; i < job.eval.metrics.size(); ++i) {
+    const std::string& m = job.eval.metrics[i];
+    if (std::find(families.begin(), families.end(), m) == families.end()) {
+      const std::string near = nearest(m, families);
+      c.problem("{}: the metrics of pipeline {} are {}{}",
+                c.cite(fmt::format("eval.metrics[{}]", i), excerpt(m)), job.pipeline,
+                fmt::join(families, ", "), near.empty() ? "" : "; did you mean " + near + "?");
+    }
+  }
+}
+
+// Settings of commands and parts that the job does not use.
+void check_idle(const JobConfig& job, JobUse use, Checks& c) {
+  const PipelineInfo* info = pipeline_info(job.pipeline);
+  if (use == JobUse::train && info && info->needs_data && !job.data.has(true))
+    for (const char* key : {"eval.every_n_steps", "eval.every_n_epochs"})
+      if (c.changed(key))
+        c.problem("{} ({}) has no effect without evaluation data: set data.eval, or remove the key", key,
+                  job.origins.where(key));
+  if (use == JobUse::predict && job.predict.system && !job.predict.prompt.empty() &&
+      c.changed("predict.system"))
+    c.problem(
+        "predict.system ({}) has no effect with predict.prompt ({}): a prompt is a text, not a chat. Use `redco "
+        "chat`, or give messages in predict.input",
+        job.origins.where("predict.system"), job.origins.where("predict.prompt"));
+}
+
 void check_train(const JobConfig& job, JobUse use, Checks& c) {
   const TrainSettings& t = job.train;
   if (t.warmup_steps && c.changed("train.warmup_ratio")) {
@@ -91,22 +123,11 @@ void check_train(const JobConfig& job, JobUse use, Checks& c) {
   // Metrics of a built-in pipeline. Those of a custom pipeline are known to that pipeline only.
   const PipelineInfo* info = pipeline_info(job.pipeline);
   const bool data_needed = info && info->needs_data;
-  std::vector<std::string> known, families = {"loss"};
+  std::vector<std::string> known;
   if (info) known = info->metric_names(job.data.eval_sets);
-  if (info)
-    for (const auto& [family, names] : info->all_metrics()) families.push_back(family);
   const auto unknown = [&](const std::string& m) {
     return info && std::find(known.begin(), known.end(), m) == known.end();
   };
-  for (std::size_t i = 0; i < job.eval.metrics.size() && info; ++i) {
-    const std::string& m = job.eval.metrics[i];
-    if (std::find(families.begin(), families.end(), m) == families.end()) {
-      const std::string near = nearest(m, families);
-      c.problem("{}: the metrics of pipeline {} are {}{}",
-                c.cite(fmt::format("eval.metrics[{}]", i), excerpt(m)), job.pipeline,
-                fmt::join(families, ", "), near.empty() ? "" : "; did you mean " + near + "?");
-    }
-  }
   std::vector<std::string> named;
   for (const bool max : {true, false}) {
     const std::vector<std::string>& metrics = max ? best.max : best.min;
@@ -205,6 +226,12 @@ void check_generation(const std::string& section, const GenerationSettings& g, C
   if (g.min_new_tokens > g.max_new_tokens)
     c.problem("{} is more than {}; use a smaller minimum", cite("min_new_tokens", g.min_new_tokens),
               cite("max_new_tokens", g.max_new_tokens));
+  for (std::size_t i = 0; i < g.stop.size(); ++i)
+    if (g.stop.size() == 1 && g.stop[i].starts_with("[\"") && g.stop[i].ends_with("\"]"))
+      c.problem(
+          "{}: the value is one text, as typed. For several texts write a list in the job "
+          "file: stop: [\"...\", \"...\"]",
+          c.cite(key("stop"), g.stop[i]));
   for (std::size_t i = 0; i < g.stop.size(); ++i)
     if (g.stop[i].empty())
       c.problem("{} is empty, so every answer would end before its first token; remove it",
@@ -307,6 +334,8 @@ void check_job(const JobConfig& job, JobUse use, const MoreProblems& more) {
     JobConfig fresh;
     check_conditions(job, settings_of(fresh), "", c);
   }
+  if (use == JobUse::train || use == JobUse::validate || use == JobUse::evaluate) check_metric_names(job, c);
+  check_idle(job, use, c);
   if (use == JobUse::train || use == JobUse::validate) check_train(job, use, c);
   if (use == JobUse::train || use == JobUse::validate || use == JobUse::evaluate)
     check_generation("eval.generation", job.eval.generation, c);

@@ -33,9 +33,9 @@ std::vector<std::string> files_of(const JobConfig& job, const std::string& key, 
   }
   if (found.files.empty())
     throw UsageError(
-        "the folder {} has no {}, expected names ending in .txt, .jsonl, .ndjson, .tsv or .csv, also with "
-        ".gz or .zst. Folders in it are not searched. For other names use a pattern, e.g. {}",
-        path, job.data.format ? "file of data.format=" + *job.data.format : "data file",
+        "the folder {} has no {}, expected names ending in {}. Folders in it are not searched. For other "
+        "names use a pattern, e.g. {}",
+        path, job.data.format ? "file of data.format=" + *job.data.format : "data file", kKnownEndings,
         join_path(path, "*.text"));
   if (!found.other.empty())
     throw UsageError(

@@ -42,6 +42,12 @@ class Numbering {
   std::unordered_map<std::string, int> numbers_;
 };
 
+}  // namespace
+
+bool has_rouge_words(const std::string& text) { return !Numbering(false).words(text).empty(); }
+
+namespace {
+
 PrecisionRecall of(double hits, double predicted, double expected) {
   PrecisionRecall s;
   s.precision = hits / std::max(1.0, predicted);

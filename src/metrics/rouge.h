@@ -10,6 +10,9 @@ struct PrecisionRecall {
   double precision = 0, recall = 0, f1 = 0;
 };
 
+// Whether a text has a word; without one all its scores are 0.
+bool has_rouge_words(const std::string& text);
+
 struct Rouge {
   PrecisionRecall rouge1, rouge2, rougeL;
   PrecisionRecall rougeLsum;  // union of longest common subsequences over sentences, separated by \n

@@ -1,11 +1,13 @@
 // Job settings visible to a pipeline.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/settings.h"
+#include "chat/chat_template.h"
 #include "data/data_settings.h"
 #include "generate/generation_settings.h"
 #include "pipeline/algorithm_settings.h"
@@ -46,6 +48,8 @@ struct PipelineSettings {
   // The folder of the weights that are in use, and of preprocessor_config.json: in train the same, in
   // evaluate and predict that of the checkpoint. "": none.
   std::string weights_folder;
+  // The job's chat template; null: the job has none.
+  std::shared_ptr<const ChatTemplate> chat_template;
 };
 
 }  // namespace redco

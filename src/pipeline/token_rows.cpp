@@ -1,6 +1,7 @@
 #include "pipeline/token_rows.h"
 
 #include "base/error.h"
+#include "data/text/example_lines.h"
 #include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
 
@@ -51,10 +52,9 @@ Tensor token_log_probs(const Model& model, const ParamTree& params, const Batch&
 }
 
 std::vector<i32> prompt_ids(const Tokenizer& tokenizer, const Record& record, const std::string& prompt) {
-  std::vector<i32> ids = tokenizer.encode(prompt);
-  const SpecialIds special = tokenizer.special();
-  if (special.eos && !ids.empty() && ids.back() == *special.eos) ids.pop_back();
+  std::vector<i32> ids = ExampleLines::prompt_ids(tokenizer, prompt);
   if (!ids.empty()) return ids;
+  const SpecialIds special = tokenizer.special();
   if (!special.bos && !special.eos) record.fail("the prompt is empty, and no token begins a text");
   return {special.bos ? *special.bos : *special.eos};
 }

@@ -30,7 +30,8 @@ DecoderInputs decoder_inputs(const Batch& batch, const std::string& prefix = "")
 Tensor token_log_probs(const Model& model, const ParamTree& params, const Batch& batch,
                        const ApplyOptions& options, const std::string& prefix = "");
 
-// The ids of a prompt that an answer follows: without an end token; of an empty text the token that begins a
+// The ids of a prompt that an answer follows: without an end token that the tokenizer adds, and without a
+// second token that begins a text; of an empty text the token that begins a
 // text. ContentsError, with the record's place, if the prompt is empty and no token begins a text.
 std::vector<i32> prompt_ids(const Tokenizer& tokenizer, const Record& record, const std::string& prompt);
 

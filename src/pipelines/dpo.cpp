@@ -7,12 +7,13 @@
 // The reference is the model that the training begins with: the frozen model `reference`, or with LoRA the
 // model without its adapters.
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
-#include "pipeline/records.h"
+#include "pipeline/chat_records.h"
 #include "pipeline/token_rows.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/text_generation.h"
@@ -23,32 +24,31 @@ namespace {
 
 class PreferenceOptimization : public Pipeline {
  public:
-  // {"prompt", "chosen", "rejected"}: texts. ids["prompt"], ids["chosen"] and ids["rejected"]; both answers
-  // follow the prompt. An answer ends with the end token. Long pairs lose the beginning of their prompt, and
+  // Records of pipeline/chat_records.h. ids["prompt"], ids["chosen"] and ids["rejected"]; both answers follow
+  // the prompt. Long pairs lose the beginning of their prompt, and
   // answers that are longer than the row their end.
   std::shared_ptr<const Dataset> open(const DataRequest& request) override {
-    return read_jsonl(request, [&](const Record& r) {
-      std::vector<i32> prompt = prompt_ids(*tokenizer, r, r.text("prompt"));
-      std::vector<i32> answers[2];
+    const ChatTemplate* chat = settings->chat_template.get();
+    bool warned = chat == nullptr;
+    return read_records(request, settings->data, [&](const Record& r) {
+      Preference p = preference_of_record(*tokenizer, chat, r);
+      if (!std::exchange(warned, true)) warn_of_plain_prompt(r);
       i64 longest = 0;
-      for (const int k : {0, 1}) {
-        answers[k] = tokenizer->encode(r.text(k == 0 ? "chosen" : "rejected"), false);
-        if (const auto eos = tokenizer->special().eos) answers[k].push_back(*eos);
-        if (answers[k].empty()) r.fail("an answer has no tokens");
-        if (static_cast<i64>(answers[k].size()) >= request.max_length)
-          answers[k].resize(static_cast<size_t>(request.max_length - 1));
-        longest = std::max(longest, static_cast<i64>(answers[k].size()));
+      for (std::vector<i32>& answer : p.answers) {
+        if (static_cast<i64>(answer.size()) >= request.max_length)
+          answer.resize(static_cast<size_t>(request.max_length - 1));
+        longest = std::max(longest, static_cast<i64>(answer.size()));
       }
       const i64 room = request.max_length - longest;
-      if (static_cast<i64>(prompt.size()) > room) prompt.erase(prompt.begin(), prompt.end() - room);
+      if (static_cast<i64>(p.prompt.size()) > room) p.prompt.erase(p.prompt.begin(), p.prompt.end() - room);
       Example e;
       for (const int k : {0, 1}) {
         std::vector<i32>& ids = e.ids[kAnswers[k]];
-        ids = prompt;
-        ids.insert(ids.end(), answers[k].begin(), answers[k].end());
+        ids = p.prompt;
+        ids.insert(ids.end(), p.answers[k].begin(), p.answers[k].end());
       }
-      e.text = r.text("chosen");
-      e.ids["prompt"] = std::move(prompt);
+      e.text = std::move(p.chosen);
+      e.ids["prompt"] = std::move(p.prompt);
       return e;
     });
   }

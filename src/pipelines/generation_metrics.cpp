@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "metrics/bleu.h"
 #include "metrics/chrf.h"
 #include "metrics/rouge.h"
@@ -17,10 +18,19 @@ std::vector<std::pair<std::string, double>> text_scores(
   const double n = static_cast<double>(predictions.size());
   if (family == "rouge") {
     double sum[4] = {};
+    std::size_t wordless = 0;
     for (std::size_t i = 0; i < predictions.size(); ++i) {
+      wordless += !has_rouge_words(predictions[i]) && !predictions[i].empty();
       const Rouge r = rouge(predictions[i], references[i], o.use_stemmer);
       sum[0] += r.rouge1.f1, sum[1] += r.rouge2.f1, sum[2] += r.rougeL.f1, sum[3] += r.rougeLsum.f1;
     }
+    if (wordless > 0)
+      warn(
+          "[metrics] {} of {} no Latin letter or digit and score 0: rouge compares words of a-z and 0-9, as "
+          "rouge_score does. For other scripts use chrf or bleu",
+          wordless,
+          predictions.size() == 1 ? "1 prediction has"
+                                  : fmt::format("{} predictions have", predictions.size()));
     return {
         {"rouge1", sum[0] / n}, {"rouge2", sum[1] / n}, {"rougeL", sum[2] / n}, {"rougeLsum", sum[3] / n}};
   }

@@ -10,13 +10,14 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "ops/select.h"
-#include "pipeline/records.h"
+#include "pipeline/chat_records.h"
 #include "pipeline/rewards.h"
 #include "pipeline/rollouts.h"
 #include "pipeline/token_rows.h"
@@ -31,12 +32,15 @@ using Json = nlohmann::ordered_json;
 
 class Grpo : public Pipeline {
  public:
-  // {"prompt", "completion"}: texts; the completion is the answer that is rewarded.
+  // {"prompt", "completion"}: texts or messages; the completion is the answer that is rewarded.
   std::shared_ptr<const Dataset> open(const DataRequest& request) override {
-    return read_jsonl(request, [&](const Record& r) {
+    const ChatTemplate* chat = settings->chat_template.get();
+    bool warned = chat == nullptr;
+    return read_records(request, settings->data, [&](const Record& r) {
       Example e;
-      e.ids["prompt"] = prompt_ids(*tokenizer, r, r.text("prompt"));
-      e.text = r.text("completion");
+      e.ids["prompt"] = prompt_of_record(*tokenizer, chat, r);
+      if (!std::exchange(warned, true)) warn_of_plain_prompt(r);
+      e.text = answer_text(r, "completion");
       return e;
     });
   }

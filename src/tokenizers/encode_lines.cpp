@@ -74,9 +74,10 @@ void encode_lines(const Tokenizer& t, const std::string& input, const std::strin
                   const TokenizerLines& o) {
   JsonLines lines(input);
   LineWriter out(output);
-  const bool typed = input == "-" && ::isatty(0) == 1;  // a person types: answer each line
+  const bool plain = name_unpacked(input).ends_with(".txt");  // a text per line
+  const bool typed = input == "-" && ::isatty(0) == 1;        // a person types: answer each line
   auto encode = [&](const std::string& line, const std::string& where, std::string& to) {
-    const Json j = parse_json_line(line, where);
+    const Json j = plain ? Json{{"text", line}} : parse_json_line(line, where);
     const std::string text = json_line_text(j, "text", where),
                       pair = o.pair ? json_line_text(j, "pair", where) : "";
     Encoding e;

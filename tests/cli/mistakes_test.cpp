@@ -11,7 +11,8 @@ struct Mistake {
   std::string name, command;
   int code = -1;
   std::vector<std::pair<std::string, std::string>> files;
-  std::vector<std::string> parts;  // of standard error
+  std::vector<std::string> parts;   // of standard error
+  std::vector<std::string> output;  // parts of standard output
 };
 
 std::vector<Mistake> read_mistakes() {
@@ -37,6 +38,8 @@ std::vector<Mistake> read_mistakes() {
       out.back().code = std::stoi(rest);
     } else if (line.starts_with("> ")) {
       out.back().parts.push_back(line.substr(2));
+    } else if (line.starts_with("< ")) {
+      out.back().output.push_back(line.substr(2));
     } else {
       throw std::runtime_error(fmt::format("mistakes.txt:{}: {}", number, line));
     }
@@ -64,10 +67,10 @@ class Mistakes : public Cli {
 TEST_F(Mistakes, AreAnsweredWithPlaceReasonAndRemedy) {
   const std::string path = start_->path() + "/bin:" + std::getenv("PATH");
   const auto all = read_mistakes();
-  EXPECT_GE(all.size(), 75u);
+  EXPECT_GE(all.size(), 140u);
   for (const Mistake& m : all) {
     SCOPED_TRACE(m.name + "\n$ " + m.command);
-    ASSERT_TRUE(!m.command.empty() && m.code >= 0 && !m.parts.empty());
+    ASSERT_TRUE(!m.command.empty() && m.code >= 0 && !(m.parts.empty() && m.output.empty()));
     std::filesystem::remove_all(dir_.path());
     std::filesystem::copy(
         start_->path(), dir_.path(),
@@ -75,8 +78,9 @@ TEST_F(Mistakes, AreAnsweredWithPlaceReasonAndRemedy) {
     for (const auto& [name, text] : m.files) write(name, text);
     const Ran r = run_shell(m.command, {{"PATH", path}, {"FIXTURES", REDCO_FIXTURES}});
     EXPECT_EQ(r.code, m.code) << r.err;
-    EXPECT_EQ(lines_with(r.err, "error: "), 1) << r.err;
+    EXPECT_EQ(lines_with(r.err, "error: "), m.code != 0) << r.err;
     for (const std::string& part : m.parts) EXPECT_THAT(r.err, HasSubstr(part));
+    for (const std::string& part : m.output) EXPECT_THAT(r.out, HasSubstr(part));
   }
 }
 

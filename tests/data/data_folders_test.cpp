@@ -35,6 +35,11 @@ TEST(DataFolders, FilesOfKnownFormatSortedByName) {
   EXPECT_THAT(files_of_folder(dir.path(), "text").files, ElementsAre(dir / "t.txt"));
   EXPECT_EQ(files_of_folder(dir.path(), "text").other, "");
   EXPECT_TRUE(files_of_folder(dir.path(), "csv").files.empty());
+  // JSON files are data only where no other data are.
+  EXPECT_THAT(files_of_folder(dir.path(), "json").files, ElementsAre(dir / "d.json"));
+  const test::TempDir only{test::TempDir::in_memory};
+  for (const char* name : {"x.json", "README.md"}) spill(only / name, "");
+  EXPECT_EQ(files_of_folder(only.path(), std::nullopt).format, "json");
 }
 
 TEST(DataFolders, FormatsByName) {
@@ -45,7 +50,9 @@ TEST(DataFolders, FormatsByName) {
                                      {"a.tsv.zst", "tsv"},
                                      {"a.csv.gz", "csv"},
                                      {"builtin:chat", "jsonl"},
-                                     {"a.json", ""},
+                                     {"a.json.gz", "json"},
+                                     {"a.parquet", "parquet"},
+                                     {"a.xlsx", ""},
                                      {"a.zst", ""}})
     EXPECT_EQ(format_by_name(name), format) << name;
   EXPECT_EQ(DataSettings{}.format_of({"a.jsonl.zst", "b.jsonl"}), "jsonl");

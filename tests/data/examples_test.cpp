@@ -151,6 +151,72 @@ TEST_F(Examples, KeysOfAlpacaAndShareGpt) {
       "b");
 }
 
+// Forms of other libraries: as the messages that they stand for.
+TEST_F(Examples, FormsOfMessagesAreEqual) {
+  const ChatTemplate chat = ChatTemplate::parse(
+      "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}</s>{% endfor %}"
+      "{% if add_generation_prompt %}<assistant>{% endif %}",
+      "template");
+  const ExampleLines lines(*bytes_, &chat, {});
+  const auto expected = lines.read(
+      R"({"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]})");
+  for (
+      const char* line :
+      {R"({"prompt": [{"role": "user", "content": "hi"}], "completion": [{"role": "assistant", "content": "yo"}]})",
+       R"({"prompt": [{"role": "user", "content": "hi"}], "completion": "yo", "score": NaN, "x": -Infinity})",
+       R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "h"}, {"type": "text", "text": "i"}]},
+            {"role": "assistant", "content": "yo"}]})",
+       R"({"messages": "[{\"role\": \"user\", \"content\": \"hi\"}, {\"role\": \"assistant\", \"content\": \"yo\"}]"})",
+       R"({"conversations": [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "yo"}], "text": null})"}) {
+    const auto e = lines.read(line);
+    EXPECT_EQ(e.ids, expected.ids) << line;
+    EXPECT_EQ(e.in_loss, expected.in_loss) << line;
+  }
+  // An earlier answer in the prompt of TRL's form is not learned.
+  const auto two = lines.read(
+      R"({"prompt": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
+          {"role": "user", "content": "c"}], "completion": [{"role": "assistant", "content": "d"}]})");
+  EXPECT_EQ(std::count(two.in_loss.begin(), two.in_loss.end(), 1), 5);  // d</s>
+}
+
+// The template writes a default system message, and other headers than the generation prompt has: neither is
+// the assistant's text.
+TEST_F(Examples, HeadersAreNotInTheLoss) {
+  const auto learned = [&](const std::string& text, const std::string& line) {
+    const ChatTemplate chat = ChatTemplate::parse(text, "template");
+    const TokenizedExample e = ExampleLines(*bytes_, &chat, {}).read(line);
+    std::string out;
+    for (std::size_t i = 0; i < e.ids.size(); ++i)
+      if (e.in_loss[i]) out += static_cast<char>(e.ids[i]);
+    return out;
+  };
+  const std::string system =
+      "{% if messages[0]['role'] != 'system' %}<s>system: be nice<e>{% endif %}{% for m in messages %}"
+      "<s>{{ m['role'] }}: {{ m['content'] }}<e>{% endfor %}{% if add_generation_prompt %}<s>assistant: {% endif %}";
+  EXPECT_EQ(learned(system, R"({"conversations": [{"from": "gpt", "value": "Welcome"},
+                               {"from": "human", "value": "x"}, {"from": "gpt", "value": "y"}]})"),
+            "Welcome<e>y<e>");
+  const std::string other_prompt =
+      "{% for m in messages %}<s>{{ m['role'] }}|header> {{ m['content'] }}<e>{% endfor %}"
+      "{% if add_generation_prompt %}<s>model>{% endif %}";
+  EXPECT_EQ(learned(other_prompt, R"({"messages": [{"role": "user", "content": "a"},
+                                     {"role": "assistant", "content": "b"}]})"),
+            "b<e>");
+}
+
+// A rendered chat as a prompt brings its own first token, and may end with the end token.
+TEST_F(Examples, RenderedPromptsHaveOneFirstTokenAndKeepTheirLast) {
+  const auto llama = load_tokenizer(kFixtures + "/tokenizers/llama2");
+  const i32 bos = *llama->special().bos, eos = *llama->special().eos;
+  const auto ids = ExampleLines::prompt_ids(*llama, "<s>Hi</s>");
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), bos), 1);
+  EXPECT_EQ(ids.back(), eos);
+  const auto e = ExampleLines(*llama, nullptr, {}).read(R"({"prompt": "<s>Hi", "completion": " yes"})");
+  EXPECT_EQ(std::count(e.ids.begin(), e.ids.end(), bos), 1);
+  const auto plain = ExampleLines::prompt_ids(*llama, "Hi");
+  EXPECT_EQ(std::count(plain.begin(), plain.end(), bos), 1);
+}
+
 // A changed hash of the data would end runs that resume with a newer redco.
 TEST_F(Examples, NewKeysDoNotChangeOldFingerprints) {
   const auto old = [&](const ExampleFields& f) {
@@ -204,7 +270,19 @@ TEST_F(Examples, EveryBadLineIsNamedWithItsReason) {
       {R"({"prompt": "a"})", "\"prompt\" without \"completion\""},
       {R"({"completion": "a"})", "\"completion\" without \"prompt\""},
       {R"({"prompt": "a", "completion": ""})", "the completion is empty"},
-      {R"({"prompt": ["a"], "completion": "b"})", "\"prompt\" is not a text but array"},
+      {R"({"prompt": ["a"], "completion": "b"})", "message 1: expected an object with a role"},
+      {R"({"prompt": "a", "completion": null})", "\"completion\" is null, expected a text"},
+      {R"({"instruction": "a", "context": "", "response": "b"})",
+       "data.fields.output=response data.fields.input=context"},
+      {"{", "the file holds an object over several lines. Set data.format: json"},
+      {R"([{"text": "a"}])", "an array. For a file of one array of objects set data.format: json"},
+      {R"({"text": " \n"})", "the text is empty"},
+      {R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": " "}]})",
+       "message 2, of the assistant, is empty"},
+      {R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistent", "content": "b"}]})",
+       "message 2: the role is 'assistent'; did you mean assistant?"},
+      {R"({"messages": [{"role": "user", "content": 3}, {"role": "assistant", "content": "b"}]})",
+       "message 1: the content is of type int; expected a text"},
       {R"({"messages": "hello"})", "\"messages\" is not a list but string"},
       {R"({"messages": []})", "\"messages\""},
       {R"({"messages": [{"content": "a"}]})", "role"},
@@ -231,7 +309,7 @@ TEST_F(Examples, EveryBadLineIsNamedWithItsReason) {
       {R"({"conversations": [{"from": "human"}]})", "\"conversations[0]\" has no \"value\""},
       {R"({"conversations": [{"role": "user", "content": "a"}]})", "set data.fields.messages=conversations"},
       {R"({"conversations": [{"from": "human", "value": "a"}, {"from": "bing", "value": "b"}]})",
-       "\"conversations[1]\" has the role bing, expected human, gpt, user, assistant or system"},
+       "\"conversations[1]\" has the role bing, expected human, gpt, user, assistant, model, tool or system"},
       {R"({"conversations": [{"from": "human", "value": 1}]})", "\"conversations[0].value\" is not a text"},
       {R"({"conversations": [{"from": "human", "value": "a"}]})", "no turn of the assistant"},
       {"{\"text\": " + std::string(100, '[') + std::string(100, ']') + "}", "nested more than 64 deep"},

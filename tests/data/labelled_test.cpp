@@ -110,7 +110,7 @@ TEST_F(Labelled, BadRowsAreErrorsWithTheirPlace) {
               HasSubstr("is outside the range of a float"));
   EXPECT_THAT(refused("a.tsv", "text\tlabel\nx\tcaf\xE9\n"), HasSubstr("a.tsv:2: the label 'caf"));
   EXPECT_THAT(refused("a.tsv", std::string("t\0x", 3)), HasSubstr("a.tsv:1: the first line has a zero byte"));
-  EXPECT_THAT(refused("a.parquet", "PAR1"), HasSubstr("data.format"));
+  EXPECT_THAT(refused("a.parquet.txt", "PAR1"), HasSubstr("data.format"));
   EXPECT_THAT(error_text<Error>([&] { rows(dir_ / "none.tsv"); }), HasSubstr("none.tsv"));
 }
 

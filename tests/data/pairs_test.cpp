@@ -204,7 +204,7 @@ TEST_F(Pairs, EveryBadPairIsNamedWithItsReason) {
       {"a.tsv", "", "the files have no examples"},
       {"a.csv", "source,target\n\"a\",\"b\n", "a.csv:2: the file ends inside a quoted cell"},
       {"a.csv", "source,target\n\"a\"b,c\n", "a.csv:2: b,c after the closing quote of cell 1"},
-      {"a.txt", "a\n", "need data.format"},
+      {"a.txt", "a\n", "need one of the formats"},
   };
   for (const auto& c : cases) EXPECT_THAT(refused(c.name, c.text), HasSubstr(c.reason)) << c.text;
   settings_.fields.source = "1";

@@ -37,6 +37,20 @@ std::string error_of(const std::string& text, const std::string& variables = "{}
   return message;
 }
 
+TEST(Jinja, GroupsHaveNames) {
+  const std::string items = R"({"m": [{"role": "user", "x": 1}, {"role": "assistant", "x": 2}]})";
+  EXPECT_EQ(render("{% for g in m | groupby('role') %}[{{ g.grouper }}:{{ g.list | length }}:{{ g[0] }}:"
+                   "{{ g['grouper'] }}]{% endfor %}",
+                   items),
+            "[assistant:1:assistant:assistant][user:1:user:user]");
+  EXPECT_EQ(render("{% for k, v in m | groupby('role') %}({{ k }} {{ v | length }}){% endfor %}"
+                   "{{ (m | groupby('role') | first).count('user') }}",
+                   items),
+            "(assistant 1)(user 1)0");
+  EXPECT_EQ(render("{{ m | groupby('role') | map(attribute='grouper') | join(',') }}", items),
+            "assistant,user");
+}
+
 // 700 expressions and statements with jinja2's results; null: an error in both.
 TEST(Jinja, Conformance) {
   const std::string variables = test::slurp(kFolder + "variables.json");

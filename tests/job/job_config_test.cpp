@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "config/bind.h"
+#include "config/other_names.h"
 #include "pipelines/pipelines.h"
 #include "support/jobs.h"
 
@@ -83,6 +84,19 @@ TEST(JobConfig, TheNearestKeyIsSuggested) {
   EXPECT_THAT(refused({"modle.path=x"}), HasSubstr("did you mean model?"));
   EXPECT_THAT(refused({"checkpoint.save_best_by.mox=[loss]"}),
               HasSubstr("did you mean checkpoint.save_best_by.max?"));
+}
+
+// Names of other libraries are answered with keys that exist.
+TEST(JobConfig, CounterpartsOfOtherNamesAreKeys) {
+  JobConfig job;
+  const std::vector<std::string> keys = setting_keys(settings_of(job));
+  for (const OtherName& n : other_names())
+    EXPECT_TRUE(n.key.empty() ? !n.note.empty() : std::ranges::find(keys, n.key) != keys.end()) << n.name;
+  EXPECT_EQ(refused({}, "train:\n  bf16: true\n"),
+            "job.yaml:2:3: unknown key train.bf16; redco's key is train.compute_dtype=bf16");
+  EXPECT_THAT(refused({"eval.generation.do_sample=true"}),
+              HasSubstr("redco's key is eval.generation.temperature (0 chooses"));
+  EXPECT_THAT(refused({"model.name_or_path=gpt2"}), HasSubstr("redco's key is model.path"));
 }
 
 TEST(JobConfig, ALargeExampleIsRead) {

@@ -122,7 +122,7 @@ TEST(Records, AllFormatsAreRead) {
     EXPECT_EQ(read({"a.csv", "a.csv.gz"}, "")->size(), 4);
     EXPECT_THAT(usage_error([&] { read({"a.src"}, "parallel"); }), HasSubstr("needs pairs of files"));
     EXPECT_THAT(usage_error([&] { read({"a.src"}, ""); }),
-                HasSubstr("records need data.format jsonl, tsv, csv or parallel"));
+                HasSubstr("records need one of the formats jsonl, json, csv, tsv, parquet and parallel"));
     spill(dir / "b.csv", "source,source\na,b\n");
     EXPECT_THAT(usage_error([&] { read({"b.csv"}, ""); }), HasSubstr("two columns have the name 'source'"));
     spill(dir / "c.csv", "source,target\n\na,b,c\n");

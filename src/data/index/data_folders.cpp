@@ -8,6 +8,7 @@ namespace redco {
 
 FolderFiles files_of_folder(const std::string& folder, const std::optional<std::string>& format) {
   FolderFiles out;
+  std::vector<std::string> json;
   for (const std::string& name : list_dir(folder)) {
     if (name.starts_with(".")) continue;
     const std::string path = join_path(folder, name);
@@ -22,9 +23,20 @@ FolderFiles files_of_folder(const std::string& folder, const std::optional<std::
       if (out.image.empty() && is_image_name(name)) out.image = path;
       continue;
     }
+    if (one == "json" && !format) {
+      json.push_back(path);
+      continue;
+    }
     if (out.files.empty()) out.format = one;
     if (one != out.format && out.other.empty()) out.other = path;
     out.files.push_back(path);
+  }
+  // Beside data of another format, JSON files are usually metadata.
+  if (!out.files.empty() || json.empty()) {
+    out.skipped += static_cast<i64>(json.size());
+  } else {
+    out.files = std::move(json);
+    out.format = "json";
   }
   return out;
 }

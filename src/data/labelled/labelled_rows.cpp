@@ -10,10 +10,12 @@
 
 #include "base/error.h"
 #include "base/input_file.h"
+#include "base/log.h"
 #include "base/utf8.h"
 #include "base/words.h"
 #include "data/labelled/table_reader.h"
 #include "data/text/example_json.h"
+#include "data/text/record_lines.h"
 
 namespace redco {
 
@@ -131,8 +133,9 @@ LabelledRow unlabelled_row(const std::string& json, const ExampleFields& fields,
   Json j = parse_example_line(json);
   ExampleFields f = fields;
   const std::string key = input == LabelledInput::image ? f.image : f.text.value_or("text");
-  if (input != LabelledInput::vector && !find(j, key) && find(j, "prompt"))
-    (input == LabelledInput::image ? f.image : f.text.emplace()) = "prompt";
+  if (input != LabelledInput::vector && !find(j, key))
+    for (const char* usual : {"text", "prompt"})
+      if (find(j, usual)) (input == LabelledInput::image ? f.image : f.text.emplace()) = usual;
   const LabelledRow row = input_of(j, f, input);
   check_row(row, input);
   return row;
@@ -151,14 +154,9 @@ struct LabelledReader::Source {
 
 namespace {
 
-struct Lines : LabelledReader::Source {
-  Lines(const std::string& path, const ExampleFields& fields) : lines(path), fields(fields) {}
-  bool read() override {
-    do {
-      if (!lines.next(line)) return false;
-    } while (line.find_first_not_of(" \t\r") == std::string::npos);
-    return true;
-  }
+struct RecordRows : LabelledReader::Source {
+  RecordRows(const std::string& path, const DataSettings& s) : lines({path}, s), fields(s.fields) {}
+  bool read() override { return lines.next(line); }
   void take(LabelledRow& row) override {
     const Json j = parse_example_line(line);
     row = input_of(j, fields, input);
@@ -174,7 +172,7 @@ struct Lines : LabelledReader::Source {
   std::string where() const override { return lines.where(); }
   u64 stored_position() const override { return lines.stored_position(); }
 
-  LineReader lines;
+  RecordLines lines;
   std::string line;
   ExampleFields fields;
 };
@@ -190,6 +188,7 @@ struct Table : LabelledReader::Source {
     const bool header = s.header.value_or(!std::all_of(asked.begin(), asked.end(), is_column_number));
     if (header) {
       if (!rows.next(names)) throw ContentsError("{}: the file is empty; its header is missing", path);
+      check_separator(names, rows.kind(), rows.where());
       width = names.size();
     }
     const std::vector<std::string>* known = header ? &names : nullptr;
@@ -220,6 +219,7 @@ struct Table : LabelledReader::Source {
                           names.empty()
                               ? ", as in the first row"
                               : fmt::format(": {}", excerpt(fmt::format("{}", fmt::join(names, ", ")))));
+    if (!names.empty() && cells == names) throw ContentsError("the row repeats the header. Remove it");
     const auto cell = [&](std::size_t k) -> const std::string& {
       if (k >= cells.size())
         throw ContentsError("column {} does not exist: the table has {} columns", k + 1, cells.size());
@@ -251,14 +251,14 @@ struct Table : LabelledReader::Source {
 
 LabelledReader::LabelledReader(const std::string& path, const DataSettings& s, LabelledInput input) {
   const std::string format = s.format_of({path});
-  if (format == "jsonl") {
-    source_ = std::make_unique<Lines>(path, s.fields);
+  if (format == "jsonl" || format == "json" || format == "parquet") {
+    source_ = std::make_unique<RecordRows>(path, s);
   } else if (format == "tsv" || format == "csv") {
     source_ = std::make_unique<Table>(path, format, s, input);
   } else {
     throw UsageError(
-        "[data] {}: labelled examples need a .tsv, .csv or .jsonl file (also with .gz or .zst). For another "
-        "name, set data.format to tsv, csv or jsonl",
+        "[data] {}: labelled examples need a .tsv, .csv, .jsonl, .json (also with .gz or .zst) or .parquet "
+        "file. For another name, set data.format, e.g. to csv",
         path);
   }
   source_->input = input;
@@ -321,6 +321,27 @@ std::vector<std::string> sorted_labels(std::vector<std::string> labels) {
   return labels;
 }
 
+namespace {
+
+// Labels that differ only in case or in blanks around them are probably one class.
+void warn_of_similar(const std::set<std::string>& labels) {
+  std::map<std::string, std::string> plain;
+  for (const std::string& l : labels) {
+    const auto begin = l.find_first_not_of(" \t\r\n"), end = l.find_last_not_of(" \t\r\n");
+    std::string key = begin == l.npos ? "" : l.substr(begin, end - begin + 1);
+    for (char& c : key)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    const auto [other, first] = plain.emplace(key, l);
+    if (!first)
+      warn(
+          "[data] the labels '{}' and '{}' differ only in blanks or case; they are two classes. Write both the "
+          "same way if they are one",
+          excerpt(other->second), excerpt(l));
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> distinct_labels(const std::vector<std::string>& files, const DataSettings& s,
                                          LabelledInput input) {
   std::set<std::string> seen;
@@ -338,6 +359,7 @@ std::vector<std::string> distinct_labels(const std::vector<std::string>& files, 
                             rows.where(), kMaxClasses);
     }
   }
+  warn_of_similar(seen);
   return sorted_labels({seen.begin(), seen.end()});
 }
 

@@ -85,6 +85,17 @@ void TableReader::cut_csv(std::vector<std::string>& cells) {
   }
 }
 
+void check_separator(const std::vector<std::string>& first, TableReader::Kind kind,
+                     const std::string& where) {
+  if (kind != TableReader::Kind::csv || first.size() != 1) return;
+  const bool tabs = first[0].find('\t') != std::string::npos;
+  if (!tabs && first[0].find(';') == std::string::npos) return;
+  throw UsageError(
+      "[data] {}: the first row has no comma, but {}: {}. Expected commas between the cells. {}", where,
+      tabs ? "tabs" : "semicolons", excerpt(first[0]),
+      tabs ? "Set data.format: tsv" : "Save the table with commas, or with tabs and the ending .tsv");
+}
+
 bool is_column_number(std::string_view name) {
   return !name.empty() && name.size() < 7 &&
          std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });

@@ -26,6 +26,7 @@ class TableReader {
   // The next row's cells; false at the end. ContentsError with file and line for an unclosed quote, for text
   // after a closing quote, and for more than kMaxColumns cells.
   bool next(std::vector<std::string>& cells);
+  Kind kind() const { return kind_; }
   i64 line_number() const { return line_; }  // first line of the row, from 1
   std::string where() const;                 // "file.csv:12"
   u64 stored_position() const { return lines_.stored_position(); }
@@ -45,6 +46,8 @@ class TableReader {
 // is the setting's name. UsageError: no column of this name, or several.
 std::size_t find_column(const std::string& name, const std::vector<std::string>* header,
                         const std::string& key, const std::string& where);
+// UsageError for the first row of a CSV file with semicolons in place of commas.
+void check_separator(const std::vector<std::string>& first, TableReader::Kind kind, const std::string& where);
 // Whether `name` is a column number.
 bool is_column_number(std::string_view name);
 

@@ -13,6 +13,7 @@
 #include "base/words.h"
 #include "data/index/block_table.h"
 #include "data/index/cached_index.h"
+#include "data/text/record_lines.h"
 
 namespace redco {
 
@@ -246,9 +247,20 @@ std::string build_example_index(const ExampleBuild& build, i64 vocab_size, const
 std::string build_example_index(const ExampleSource& source, const Tokenizer& tokenizer,
                                 const std::string& cache_folder, const BuildProgress& progress) {
   const ExampleLines lines(tokenizer, source.chat, source.fields);
+  const auto is_lines = [&](const std::string& path) {
+    return !source.data || source.data->format_of({path}) == "jsonl";
+  };
+  const bool all_lines = std::all_of(source.paths.begin(), source.paths.end(), is_lines);
+  std::string fingerprint = lines.fingerprint();
+  if (!all_lines)
+    fingerprint += fmt::format(" {} {}", source.data->format.value_or("by name"),
+                               source.data->header ? *source.data->header ? "header" : "no header" : "");
   return build_example_index({.paths = source.paths,
-                              .fingerprint = lines.fingerprint(),
-                              .open = [&] { return std::make_unique<LineRecords>(source.paths); },
+                              .fingerprint = fingerprint,
+                              .open = [&]() -> std::unique_ptr<ExampleRecords> {
+                                if (all_lines) return std::make_unique<LineRecords>(source.paths);
+                                return std::make_unique<FileRecords>(source.paths, *source.data);
+                              },
                               .read = [&](const ExampleRecord& r) { return lines.read(r.text); },
                               .skip_bad = source.skip_bad,
                               .references = source.references},

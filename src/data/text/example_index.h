@@ -44,13 +44,14 @@ struct ExampleBuild {
 std::string build_example_index(const ExampleBuild& build, i64 vocab_size, const std::string& cache_folder,
                                 const BuildProgress& progress = {});
 
-// JSONL, read by ExampleLines.
+// Records of any format, read by ExampleLines.
 struct ExampleSource {
   std::vector<std::string> paths;  // plain or compressed
   ExampleFields fields;
   const ChatTemplate* chat = nullptr;  // null: the model has none
   bool skip_bad = false;
-  bool references = false;  // stores the reference texts, which predictions are compared with
+  bool references = false;             // stores the reference texts, which predictions are compared with
+  const DataSettings* data = nullptr;  // format and header; null: JSONL
 };
 
 // Blank lines are skipped. UsageError for chats without a template.

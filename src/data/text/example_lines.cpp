@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/jsonl.h"
 #include "base/utf8.h"
 #include "base/words.h"
 #include "data/index/source_files.h"
@@ -33,11 +34,28 @@ void end_with_eos(const Tokenizer& t, std::vector<i32>& ids) {
   if (eos && (ids.empty() || ids.back() != *eos)) ids.push_back(*eos);
 }
 
+// Whether the tokenizer begins texts with the token bos.
+bool adds_bos(const Tokenizer& t) {
+  const std::vector<i32> ids = t.special().bos ? t.encode("") : std::vector<i32>();
+  return !ids.empty() && ids.front() == *t.special().bos;
+}
+
+// Ids with the tokenizer's special tokens. A text that begins with the text of bos, such as a rendered chat,
+// gets no second one.
+std::vector<i32> encode_begun(const Tokenizer& t, std::string_view text) {
+  std::vector<i32> ids = t.encode(text);
+  const auto bos = t.special().bos;
+  if (!bos || ids.size() < 2 || ids[0] != *bos || ids[1] != *bos) return ids;
+  const std::vector<i32> plain = t.encode(text, false);
+  if (plain.size() < 2 || plain[1] != *bos) ids.erase(ids.begin());
+  return ids;
+}
+
 TokenizedExample text_example(const Tokenizer& t, const std::string& text) {
-  if (text.empty()) throw ContentsError("the text is empty");
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) throw ContentsError("the text is empty");
   TokenizedExample e;
   e.kind = ExampleKind::text;
-  e.ids = t.encode(text);
+  e.ids = encode_begun(t, text);
   end_with_eos(t, e.ids);
   e.in_loss.assign(e.ids.size(), 1);
   return e;
@@ -50,7 +68,7 @@ TokenizedExample completion_example(const Tokenizer& t, const std::string& promp
   e.kind = ExampleKind::completion;
   e.reference = completion;
   const std::vector<i32> before = ExampleLines::prompt_ids(t, prompt);
-  e.ids = t.encode(prompt + completion);
+  e.ids = encode_begun(t, prompt + completion);
   if (e.ids.size() <= before.size() || !std::equal(before.begin(), before.end(), e.ids.begin())) {
     e.ids = before;
     const std::vector<i32> after = t.encode(completion, false);
@@ -64,7 +82,7 @@ TokenizedExample completion_example(const Tokenizer& t, const std::string& promp
 }
 
 // A JSON value for the template, given as JSON or as a text of JSON.
-std::string variable(const Json& j, const char* key, bool list) {
+std::string chat_variable(const Json& j, const char* key, bool list) {
   const auto it = j.find(key);
   if (it == j.end() || it->is_null()) return "";
   const Json v = it->is_string() ? Json::parse(it->get_ref<const std::string&>(), nullptr, false) : *it;
@@ -73,33 +91,63 @@ std::string variable(const Json& j, const char* key, bool list) {
   return v.dump();
 }
 
+// Messages that a table or a line holds as a text of JSON are read as such.
+Json messages_of(const Json& value, const std::string& key) {
+  Json list = value.is_string() ? Json::parse(value.get_ref<const std::string&>(), nullptr, false) : value;
+  if (!list.is_array())
+    throw ContentsError(
+        "\"{}\" is not a list but {}. Expected messages: [{{\"role\": \"user\", \"content\": \"...\"}}, ...]",
+        key, value.type_name());
+  return list;
+}
+
 TokenizedExample chat_example(const Tokenizer& t, const ChatTemplate* chat, const Json& j, const Json& list,
                               const std::string& key) {
   if (!chat)
     throw UsageError(
         "[data] the data have conversations (messages), but the model has no chat template. Set "
         "data.chat_template to a Jinja file or to builtin:chat");
-  if (!list.is_array()) throw ContentsError("\"{}\" is not a list but {}", key, list.type_name());
   const std::vector<ChatMessage> messages = parse_messages(list.dump(), "\"" + key + "\"");
-  ChatVariables variables;
-  variables.tools = variable(j, "tools", true);
-  variables.more = variable(j, "chat_template_kwargs", false);
-  const auto trained = [](const ChatMessage& m) { return m.role == "assistant" && m.train; };
+  const ChatVariables variables = chat_variables(j);
+  const auto trained = [](const ChatMessage& m) { return m.is_assistant() && m.train; };
   if (std::none_of(messages.begin(), messages.end(), trained))
     throw ContentsError("no turn of the assistant, so the loss would count no token");
+  for (std::size_t i = 0; i < messages.size(); ++i)
+    if (trained(messages[i]) && messages[i].is_empty())
+      throw ContentsError(
+          "\"{}\": message {}, of the assistant, is empty, so the model would learn to answer nothing. Remove "
+          "it, or give it \"weight\": 0",
+          key, i + 1);
   const TrainingText text = chat->render_training(messages, variables);
   ChatTokens tokens = tokenize_chat(t, text);
   TokenizedExample e;
   e.kind = ExampleKind::chat;
   e.ids = std::move(tokens.ids);
   e.in_loss = std::move(tokens.in_loss);
-  if (messages.back().role == "assistant") {
+  if (messages.back().is_assistant()) {
     // The last run of targets is the last turn, which a model would generate.
     e.reference = messages.back().content;
     auto last = std::find(e.in_loss.rbegin(), e.in_loss.rend(), 1);
     e.prompt_tokens = std::find(last, e.in_loss.rend(), 0).base() - e.in_loss.begin();
   }
   return e;
+}
+
+// TRL's form of a prompt and a completion that are messages: only the completion is learned.
+Json prompt_messages(const Json& prompt, const Json& completion, const ExampleFields& f) {
+  Json messages = Json::array();
+  if (prompt.is_array()) {
+    messages = prompt;
+    for (Json& m : messages)
+      if (m.is_object()) m["weight"] = 0;
+  } else {
+    messages.push_back({{"role", "user"}, {"content", as_text(prompt, *f.prompt)}});
+  }
+  if (completion.is_array())
+    messages.insert(messages.end(), completion.begin(), completion.end());
+  else
+    messages.push_back({{"role", "assistant"}, {"content", as_text(completion, *f.completion)}});
+  return messages;
 }
 
 AlpacaLine alpaca_line(const Json& j, const ExampleFields& f) {
@@ -113,6 +161,23 @@ AlpacaLine alpaca_line(const Json& j, const ExampleFields& f) {
   return x;
 }
 
+// One of two keys that belong together is missing or null.
+[[noreturn]] void throw_half(const Json& j, const std::optional<std::string>& have,
+                             const std::optional<std::string>& lack) {
+  const std::string missing = lack.value_or("prompt");
+  std::string hint;
+  if (j.contains(missing))
+    hint = fmt::format("; \"{}\" is null, expected a text", missing);
+  else if (missing == "output" && j.contains("response"))
+    hint = fmt::format("; data.fields.output=response{} reads lines of this form",
+                       j.contains("context") ? " data.fields.input=context" : "");
+  else
+    for (const char* other : {"response", "output", "answer", "chosen", "target", "question", "query"})
+      if (j.contains(other) && hint.empty())
+        hint = fmt::format("; data.fields.{}={} reads \"{}\" in its place", missing, other, other);
+  throw ContentsError("\"{}\" without \"{}\"{}", have.value_or(""), missing, hint);
+}
+
 TokenizedExample alpaca_example(const Tokenizer& t, const ChatTemplate* chat, const Json& j,
                                 const AlpacaLine& x) {
   if (chat) return chat_example(t, chat, j, alpaca_messages(j, x), "messages");
@@ -120,6 +185,13 @@ TokenizedExample alpaca_example(const Tokenizer& t, const ChatTemplate* chat, co
 }
 
 }  // namespace
+
+ChatVariables chat_variables(const Json& line) {
+  ChatVariables v;
+  v.tools = chat_variable(line, "tools", true);
+  v.more = chat_variable(line, "chat_template_kwargs", false);
+  return v;
+}
 
 Json parse_example_line(std::string_view line) {
   std::vector<std::string> keys;
@@ -135,7 +207,13 @@ Json parse_example_line(std::string_view line) {
   };
   Json j;
   try {
-    j = Json::parse(line, watch);
+    try {
+      j = Json::parse(line, watch);
+    } catch (const Json::exception&) {
+      if (line.find("NaN") == line.npos && line.find("Infinity") == line.npos) throw;
+      keys.clear();
+      j = Json::parse(without_python_numbers(line), watch);
+    }
   } catch (const Json::exception& e) {
     if (const std::size_t bad = find_invalid_utf8(line); bad != std::string_view::npos)
       throw ContentsError(
@@ -143,14 +221,24 @@ Json parse_example_line(std::string_view line) {
           static_cast<unsigned char>(line[bad]));
     std::string_view why = e.what();
     if (const auto at = why.find("column "); at != std::string_view::npos) why.remove_prefix(at);
+    const std::string_view begin = line.substr(std::min(line.find_first_not_of(" \t\r"), line.size()));
+    if (begin.starts_with("[") || begin == "{")
+      throw ContentsError(
+          "not a JSON object in one line: the file holds {} over several lines. Set data.format: json, or give "
+          "the file the ending .json",
+          begin == "{" ? "an object" : "an array");
     throw ContentsError("not JSON: {}", excerpt(why));
   }
+  if (j.is_array() && (j.empty() || j[0].is_object()))
+    throw ContentsError(
+        "not an object of keys and values but an array. For a file of one array of objects set data.format: "
+        "json, or give the file the ending .json");
   if (!j.is_object()) throw ContentsError("not an object of keys and values but {}", j.type_name());
   return j;
 }
 
 std::vector<i32> ExampleLines::prompt_ids(const Tokenizer& t, std::string_view prompt) {
-  std::vector<i32> ids = t.encode(prompt);
+  std::vector<i32> ids = encode_begun(t, prompt);
   const auto eos = t.special().eos;
   if (eos && !ids.empty() && ids.back() == *eos) {
     const std::vector<i32> plain = t.encode(prompt, false);
@@ -189,10 +277,13 @@ TokenizedExample ExampleLines::read(std::string_view line) const {
   if (text) {
     e = text_example(tokenizer_, as_text(*text, *f.text));
   } else if (messages) {
-    e = chat_example(tokenizer_, chat_, j, *messages, *f.messages);
+    e = chat_example(tokenizer_, chat_, j, messages_of(*messages, *f.messages), *f.messages);
   } else if (conversations) {
-    e = chat_example(tokenizer_, chat_, j, sharegpt_messages(j, *conversations, *f.conversations),
-                     *f.conversations);
+    const Json turns = messages_of(*conversations, *f.conversations);
+    e = chat_example(tokenizer_, chat_, j, sharegpt_messages(j, turns, *f.conversations), *f.conversations);
+  } else if (completion && (completion.first->is_array() || completion.second->is_array())) {
+    e = chat_example(tokenizer_, chat_, j, prompt_messages(*completion.first, *completion.second, f),
+                     *f.completion);
   } else if (completion) {
     e = completion_example(tokenizer_, as_text(*completion.first, *f.prompt),
                            as_text(*completion.second, *f.completion));
@@ -201,8 +292,8 @@ TokenizedExample ExampleLines::read(std::string_view line) const {
   } else {
     for (const Both& both : {completion, alpaca})
       if (both.first || both.second)
-        throw ContentsError("\"{}\" without \"{}\"", both.first ? *both.first_key : *both.second_key,
-                            (both.first ? both.second_key : both.first_key).value_or("prompt"));
+        throw_half(j, both.first ? both.first_key : both.second_key,
+                   both.first ? both.second_key : both.first_key);
     std::vector<std::string> keys, expected;
     for (const auto& [key, value] : j.items())
       if (keys.size() < 8) keys.push_back(key);
@@ -223,6 +314,8 @@ std::string ExampleLines::fingerprint() const {
   put(h, kExampleVersion);
   put(h, tokenizer_.fingerprint());
   put(h, static_cast<u64>(tokenizer_.special().eos.value_or(-1)));
+  // Rendered chats lose their second bos; examples of other tokenizers are unchanged.
+  if (adds_bos(tokenizer_)) put(h, u64{2});
   put(h, chat_ ? chat_->source() : "");
   for (const auto& key : {fields_.text, fields_.prompt, fields_.completion, fields_.messages, fields_.id})
     put(h, key ? "=" + *key : "");

@@ -1,7 +1,8 @@
 // Lines of JSONL data: from a JSON object to token ids and the loss mask.
 //
 //   {"text": "..."}                          the loss counts every token
-//   {"prompt": "...", "completion": "..."}   ... the tokens of the completion, and the end token after it
+//   {"prompt": "...", "completion": "..."}   ... the tokens of the completion, and the end token after it.
+//                                            Each may be a list of messages (TRL's conversational form)
 //   {"messages": [{"role", "content"}...]}   ... the assistant's turns, formatted by the model's chat
 //                                            template, which also gets "tools" and "chat_template_kwargs"
 //   {"conversations": [{"from", "value"}...]}   ShareGPT's form of messages (data/text/example_shapes.h)
@@ -52,7 +53,8 @@ class ExampleLines {
   // Part of a cache's key: everything that a line's tokens depend on, except the line.
   std::string fingerprint() const;
 
-  // The ids of a prompt for generation, without an end token that the tokenizer adds.
+  // The ids of a prompt for generation, without an end token that the tokenizer adds. A prompt that begins
+  // with the text of the token bos, such as a rendered chat, gets no second one.
   static std::vector<i32> prompt_ids(const Tokenizer& tokenizer, std::string_view prompt);
 
  private:

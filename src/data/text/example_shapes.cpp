@@ -30,7 +30,8 @@ Json with_system(const Json& line) {
 
 std::string role_of(const std::string& from) {
   if (from == "human" || from == "user") return "user";
-  if (from == "gpt" || from == "assistant") return "assistant";
+  if (from == "gpt" || from == "assistant" || from == "model") return "assistant";
+  if (from == "tool" || from == "observation") return "tool";
   return from == "system" ? from : "";
 }
 
@@ -59,7 +60,7 @@ Json sharegpt_messages(const Json& line, const Json& turns, const std::string& k
     const std::string role = role_of(from);
     if (role.empty())
       throw ContentsError(
-          "\"{}\" has the role {}, expected human, gpt, user, assistant or system. Use \"messages\" for "
+          "\"{}\" has the role {}, expected human, gpt, user, assistant, model, tool or system. Use \"messages\" for "
           "other roles",
           at, from.empty() ? "\"\"" : excerpt(from));
     Json m = message(role, as_text(turn["value"], at + ".value"));

@@ -10,9 +10,10 @@ namespace redco {
 // A text under a line's key. ContentsError if the value is not a text.
 const std::string& as_text(const nlohmann::ordered_json& value, const std::string& key);
 
-// ShareGPT: [{"from", "value"}...] as messages [{"role", "content"}...]. human and user become user, gpt and
-// assistant become assistant, system stays; another role is a ContentsError that names it. A turn's "weight"
-// is kept, and the line's text "system" becomes the first message. `key`: of `turns`, for messages.
+// ShareGPT: [{"from", "value"}...] as messages [{"role", "content"}...]. human and user become user; gpt,
+// assistant and model become assistant; observation becomes tool; system and tool stay; another role is a
+// ContentsError that names it. A turn's "weight" is kept, and the line's text "system" becomes the first
+// message. `key`: of `turns`, for messages.
 nlohmann::ordered_json sharegpt_messages(const nlohmann::ordered_json& line,
                                          const nlohmann::ordered_json& turns, const std::string& key);
 

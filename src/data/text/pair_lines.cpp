@@ -11,6 +11,7 @@
 #include "data/index/source_files.h"
 #include "data/labelled/table_reader.h"
 #include "data/text/example_json.h"
+#include "data/text/record_lines.h"
 
 namespace redco {
 
@@ -47,6 +48,7 @@ class TableRecords : public ExampleRecords {
     const bool header =
         s_.header.value_or(!is_column_number(s_.fields.source) || !is_column_number(s_.fields.target));
     const std::vector<std::string>* names = header ? &cells_ : nullptr;
+    check_separator(cells_, table_->kind(), table_->where());
     columns_ = cells_.size();
     source_ = find_column(s_.fields.source, names, "data.fields.source", table_->where());
     target_ = find_column(s_.fields.target, names, "data.fields.target", table_->where());
@@ -154,8 +156,8 @@ std::string pair_format(const DataSettings& d, const std::vector<std::string>& f
   const std::string format = d.format_of(files);
   if (format == "text")
     throw UsageError(
-        "[data] {}: text pairs need data.format jsonl, tsv, csv or parallel (pairs of files, the source "
-        "first)",
+        "[data] {}: text pairs need one of the formats jsonl, json, tsv, csv and parquet, the same for all "
+        "files, or data.format=parallel (pairs of files, the source first)",
         files.empty() ? "no file" : files.front());
   return format;
 }
@@ -172,6 +174,11 @@ PairSettings PairSettings::of(const DataSettings& d, i64 max_length, i64 limit) 
 
 std::unique_ptr<ExampleRecords> open_pairs(const std::vector<std::string>& paths, const PairSettings& s) {
   if (s.format == "jsonl") return std::make_unique<LineRecords>(paths);
+  if (s.format == "json" || s.format == "parquet") {
+    DataSettings d;
+    d.format = s.format;
+    return std::make_unique<FileRecords>(paths, d);
+  }
   if (s.format != "parallel") return std::make_unique<TableRecords>(paths, s);
   if (paths.size() % 2 != 0)
     throw UsageError("[data] data.format=parallel needs pairs of files, the source first, but got {}: {}",

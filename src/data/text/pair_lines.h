@@ -25,7 +25,7 @@ namespace redco {
 inline constexpr u32 kPairVersion = 1;
 
 struct PairSettings {
-  std::string format;  // jsonl, tsv, csv, parallel
+  std::string format;  // jsonl, json, tsv, csv, parquet, parallel
   ExampleFields fields;
   std::optional<bool> header;  // of tables; nullopt: unless both fields are numbers
   std::string source_prefix;

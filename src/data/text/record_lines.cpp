@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,54 +12,65 @@
 #include "base/jsonl.h"
 #include "base/words.h"
 #include "data/labelled/table_reader.h"
+#include "data/parquet/parquet_rows.h"
+#include "data/text/json_objects.h"
 
 namespace redco {
 
-class RecordLines::Source {
+class RecordLines::File {
  public:
-  virtual ~Source() = default;
+  virtual ~File() = default;
   virtual bool next(std::string& json) = 0;
   virtual std::string where() const = 0;
+  virtual i64 line_number() const = 0;
+  virtual u64 stored_position() const = 0;
   virtual std::string problem() const { return ""; }
+  virtual bool only_texts() const { return false; }
 };
 
 namespace {
 
 using Json = nlohmann::ordered_json;
+using RecordFile = RecordLines::File;
 
 std::string dump(const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// One file after another. `Reader` reads one file; the reader of the last record stays for where().
+// The objects of a reader that gives them as texts.
 template <class Reader>
-class Files : public RecordLines::Source {
+class ObjectFile : public RecordFile {
  public:
-  Files(std::vector<std::string> files, std::function<Reader(const std::string&)> open)
-      : files_(std::move(files)), open_(std::move(open)) {}
-  bool next(std::string& json) override {
-    for (;;) {
-      if (reader_ && reader_->next(json)) return true;
-      if (file_ == files_.size()) return false;
-      reader_.emplace(open_(files_[file_++]));
-    }
-  }
-  std::string where() const override { return reader_->where(); }
-  std::string problem() const override {
-    if constexpr (requires { reader_->problem(); }) return reader_->problem();
-    return "";
-  }
+  explicit ObjectFile(const std::string& path) : reader_(path) {}
+  bool next(std::string& json) override { return reader_.next(json); }
+  std::string where() const override { return reader_.where(); }
+  i64 line_number() const override { return reader_.line_number(); }
+  u64 stored_position() const override { return reader_.stored_position(); }
 
  private:
-  std::vector<std::string> files_;
-  std::function<Reader(const std::string&)> open_;
-  std::size_t file_ = 0;
-  std::optional<Reader> reader_;
+  Reader reader_;
 };
 
-class TableFile {
+class TextFile : public RecordFile {
+ public:
+  explicit TextFile(const std::string& path) : lines_(path) {}
+  bool next(std::string& json) override {
+    std::string line;
+    if (!lines_.next(line)) return false;
+    json = dump({{"text", line}});
+    return true;
+  }
+  std::string where() const override { return lines_.where(); }
+  i64 line_number() const override { return lines_.line_number(); }
+  u64 stored_position() const override { return lines_.stored_position(); }
+
+ private:
+  JsonLines lines_;  // of any text
+};
+
+class TableFile : public RecordFile {
  public:
   TableFile(const std::string& path, TableReader::Kind kind, bool header)
       : rows_(path, kind), header_(header) {}
-  bool next(std::string& json) {
+  bool next(std::string& json) override {
     std::vector<std::string> cells;
     if (!rows_.next(cells)) return false;
     if (names_.empty()) {
@@ -77,11 +89,15 @@ class TableFile {
     json = dump(row);
     return true;
   }
-  std::string where() const { return rows_.where(); }
-  const std::string& problem() const { return problem_; }
+  std::string where() const override { return rows_.where(); }
+  i64 line_number() const override { return rows_.line_number(); }
+  u64 stored_position() const override { return rows_.stored_position(); }
+  std::string problem() const override { return problem_; }
+  bool only_texts() const override { return true; }
 
  private:
   void set_names(const std::vector<std::string>& first) {
+    check_separator(first, rows_.kind(), where());
     std::set<std::string> seen;
     for (std::size_t k = 0; k < first.size(); ++k) {
       names_.push_back(header_ ? first[k] : std::to_string(k + 1));
@@ -97,71 +113,135 @@ class TableFile {
   std::string problem_;  // of the last row
 };
 
-class ParallelFiles : public RecordLines::Source {
+class ParallelFiles : public RecordFile {
  public:
-  explicit ParallelFiles(std::vector<std::string> files) : files_(std::move(files)) {
-    if (files_.size() % 2 != 0)
-      throw UsageError("[data] data.format=parallel needs pairs of files, the source first, but got {}: {}",
-                       counted(files_.size(), "file"), fmt::join(files_, ", "));
-  }
+  ParallelFiles(const std::string& source, const std::string& target)
+      : names_{source, target}, source_(source), target_(target) {}
   bool next(std::string& json) override {
-    for (; file_ < files_.size(); file_ += 2) {
-      if (!source_) {
-        source_.emplace(files_[file_]);
-        target_.emplace(files_[file_ + 1]);
-      }
-      std::string lines[2];
-      const bool source = source_->next(lines[0]), target = target_->next(lines[1]);
-      if (source && target) {
-        json = dump({{"source", lines[0]}, {"target", lines[1]}});
-        where_ = source_->where();
-        return true;
-      }
-      if (source != target)
-        throw ContentsError(
-            "{}: the file has more lines than {}. Line n of one file must belong to line n of the other",
-            (source ? source_ : target_)->where(), files_[file_ + source]);
-      source_.reset();
-      target_.reset();
+    std::string lines[2];
+    const bool source = source_.next(lines[0]), target = target_.next(lines[1]);
+    if (source && target) {
+      json = dump({{"source", lines[0]}, {"target", lines[1]}});
+      return true;
     }
+    if (source != target)
+      throw ContentsError(
+          "{}: the file has more lines than {}. Line n of one file must belong to line n of the other",
+          (source ? source_ : target_).where(), names_[source]);
     return false;
   }
-  std::string where() const override { return where_; }
+  std::string where() const override { return source_.where(); }
+  i64 line_number() const override { return source_.line_number(); }
+  u64 stored_position() const override { return source_.stored_position() + target_.stored_position(); }
 
  private:
-  std::vector<std::string> files_;
-  std::size_t file_ = 0;
-  std::optional<LineReader> source_, target_;
-  std::string where_;
+  std::string names_[2];
+  LineReader source_, target_;
 };
 
-std::unique_ptr<RecordLines::Source> open_records(std::vector<std::string> files, const std::string& format,
-                                                  bool header) {
-  if (format == "jsonl")
-    return std::make_unique<Files<JsonLines>>(std::move(files),
-                                              [](const std::string& f) { return JsonLines(f); });
-  if (format == "tsv" || format == "csv") {
-    const TableReader::Kind kind = TableReader::kind_of(format);
-    return std::make_unique<Files<TableFile>>(
-        std::move(files), [=](const std::string& f) { return TableFile(f, kind, header); });
-  }
-  if (format == "parallel") return std::make_unique<ParallelFiles>(std::move(files));
-  throw UsageError("[data] {}: records need data.format jsonl, tsv, csv or parallel (pairs of files)",
-                   files.empty() ? "no file" : files.front());
+// Without a setting: unless a field is a column number.
+bool has_header(const DataSettings& s) {
+  const ExampleFields& f = s.fields;
+  const auto number = [](const std::optional<std::string>& key) { return key && is_column_number(*key); };
+  return s.header.value_or(!number(f.text) && !number(f.prompt) && !number(f.completion) &&
+                           !number(f.messages) && !number(f.instruction) && !number(f.output) &&
+                           !number(f.conversations));
+}
+
+std::unique_ptr<RecordFile> open_record_file(const std::string& path, const std::string& format,
+                                             bool header) {
+  if (format == "jsonl") return std::make_unique<ObjectFile<JsonLines>>(path);
+  if (format == "json") return std::make_unique<ObjectFile<JsonObjects>>(path);
+  if (format == "parquet") return std::make_unique<ObjectFile<ParquetRows>>(path);
+  if (format == "text") return std::make_unique<TextFile>(path);
+  return std::make_unique<TableFile>(path, TableReader::kind_of(format), header);
 }
 
 }  // namespace
 
-RecordLines::RecordLines(std::vector<std::string> files)
-    : format_("jsonl"), source_(open_records(std::move(files), format_, true)) {}
+struct RecordLines::State {
+  std::vector<std::string> files, formats;  // parallel: one format for two files
+  bool header = true;
+  std::size_t next_file = 0, file = 0;
+  std::unique_ptr<File> reader;  // of the last record
+  u64 done = 0;                  // bytes of the files before it
+
+  void open_next() {
+    if (reader) done += reader->stored_position();
+    file = next_file;
+    if (formats[file] == "parallel") {
+      reader = std::make_unique<ParallelFiles>(files[file], files[file + 1]);
+      next_file += 2;
+    } else {
+      reader = open_record_file(files[file], formats[file], header);
+      ++next_file;
+    }
+  }
+};
+
+RecordLines::RecordLines(std::vector<std::string> files) : state_(std::make_unique<State>()) {
+  for (const std::string& f : files) {
+    const std::string format = format_by_name(f);
+    state_->formats.push_back(format.empty() || format == "text" ? "jsonl" : format);
+  }
+  state_->files = std::move(files);
+}
+
+RecordLines::RecordLines() : state_(std::make_unique<State>()) {}
+
+RecordLines RecordLines::of_prompts(const std::string& file, const DataSettings& s) {
+  RecordLines lines;
+  const std::string format = format_by_name(file);
+  lines.state_->formats = {format.empty() ? "jsonl" : format};
+  lines.state_->files = {file};
+  lines.state_->header = has_header(s);
+  return lines;
+}
+
 RecordLines::RecordLines(std::vector<std::string> files, const DataSettings& s)
-    : format_(s.format_of(files)),
-      source_(open_records(std::move(files), format_, s.header.value_or(true))) {}
+    : state_(std::make_unique<State>()) {
+  for (const std::string& f : files) {
+    state_->formats.push_back(s.format_of({f}));
+    if (state_->formats.back() == "text")
+      throw UsageError(
+          "[data] {}: records need one of the formats jsonl, json, csv, tsv, parquet and parallel (pairs of "
+          "files). The format is known from the ending of the name; for another name set data.format",
+          f);
+  }
+  if (s.format == "parallel" && files.size() % 2 != 0)
+    throw UsageError("[data] data.format=parallel needs pairs of files, the source first, but got {}: {}",
+                     counted(files.size(), "file"), fmt::join(files, ", "));
+  state_->header = has_header(s);
+  state_->files = std::move(files);
+}
 RecordLines::RecordLines(RecordLines&&) noexcept = default;
 RecordLines::~RecordLines() = default;
 
-bool RecordLines::next(std::string& json) { return source_->next(json); }
-std::string RecordLines::where() const { return source_->where(); }
-std::string RecordLines::problem() const { return source_->problem(); }
+bool RecordLines::next(std::string& json) {
+  State& s = *state_;
+  for (;;) {
+    if (s.reader && s.reader->next(json)) return true;
+    if (s.next_file == s.files.size()) return false;
+    s.open_next();
+  }
+}
+std::string RecordLines::where() const { return state_->reader->where(); }
+i64 RecordLines::line_number() const { return state_->reader->line_number(); }
+std::size_t RecordLines::file() const { return state_->file; }
+u64 RecordLines::stored_position() const {
+  return state_->done + (state_->reader ? state_->reader->stored_position() : 0);
+}
+std::string RecordLines::problem() const { return state_->reader->problem(); }
+bool RecordLines::only_texts() const { return state_->reader->only_texts(); }
+
+bool FileRecords::next(ExampleRecord& r) {
+  if (!lines_.next(r.text)) return false;
+  r.line = static_cast<u64>(lines_.line_number());
+  r.file = static_cast<u32>(lines_.file());
+  r.target.reset();
+  r.blank = false;
+  r.bad = lines_.problem();
+  return true;
+}
 
 }  // namespace redco

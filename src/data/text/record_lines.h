@@ -1,9 +1,12 @@
 // The records of data files, one after another, each as the text of a JSON object:
-//   jsonl      a whole line; blank lines are skipped
+//   jsonl      a line as it is; blank lines are skipped
+//   json       an element of an array, or an object of several lines (data/text/json_objects.h)
 //   tsv, csv   a row, {"column": "cell", ...}, with the columns' names from the first row; with data.header:
 //              false they are "1", "2", ...
+//   parquet    a row, {"column": value, ...} (data/parquet)
 //   parallel   {"source": line n of a file, "target": line n of the next file}
-// Files may be compressed (base/input_file.h).
+//   text       {"text": line}; blank lines are skipped. Only for prompts
+// Files may be compressed (base/input_file.h), except parquet. Each file may have its own format.
 #pragma once
 
 #include <memory>
@@ -11,34 +14,51 @@
 #include <vector>
 
 #include "data/data_settings.h"
+#include "data/text/example_records.h"
 
 namespace redco {
 
 class RecordLines {
  public:
-  // Of JSONL files.
+  // The formats are those of the names; JSONL for names that do not tell.
   explicit RecordLines(std::vector<std::string> files);
-  // The format is data.format, or that of the files' names. UsageError: plain text; an odd number of parallel
-  // files.
+  // The format is data.format, or those of the files' names. UsageError: plain text; an odd number of
+  // parallel files.
   RecordLines(std::vector<std::string> files, const DataSettings& s);
+  // A file of prompts, by its name: plain text has a prompt per line. "-": standard input, of JSON lines.
+  static RecordLines of_prompts(const std::string& file, const DataSettings& s);
   RecordLines(RecordLines&&) noexcept;
   ~RecordLines();
 
   // The next record; false at the end. ContentsError with file and line: two parallel files with different
-  // numbers of lines. UsageError: two columns of the
-  // same name. Other errors as LineReader's and TableReader's.
+  // numbers of lines. UsageError: two columns of the same name. Other errors as those of the readers.
   bool next(std::string& json);
-  std::string where() const;  // of the last record, "data.csv:12"
+  std::string where() const;    // of the last record, "data.csv:12"
+  i64 line_number() const;      // of the last record: its first line, or its row; from 1
+  std::size_t file() const;     // of the last record: index of its file
+  u64 stored_position() const;  // bytes read so far, of all files
   // Why the last record cannot be read: a row with another number of cells than the first one. "": it can.
   std::string problem() const;
-  // Values are texts, numbers too.
-  bool only_texts() const { return format_ != "jsonl"; }
+  // Values of the last record are texts, also those that are numbers.
+  bool only_texts() const;
 
-  class Source;  // one per format
+  class File;  // one per format
 
  private:
-  std::string format_;
-  std::unique_ptr<Source> source_;
+  struct State;
+  RecordLines();
+  std::unique_ptr<State> state_;
+};
+
+// The same records as the input of an example index.
+class FileRecords : public ExampleRecords {
+ public:
+  FileRecords(std::vector<std::string> paths, const DataSettings& s) : lines_(std::move(paths), s) {}
+  bool next(ExampleRecord& r) override;
+  u64 stored_position() const override { return lines_.stored_position(); }
+
+ private:
+  RecordLines lines_;
 };
 
 }  // namespace redco

@@ -1,0 +1,102 @@
+#include "data/text/json_objects.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/words.h"
+
+namespace redco {
+
+namespace {
+constexpr std::size_t kJsonBuffer = std::size_t{1} << 18;
+}
+
+JsonObjects::JsonObjects(const std::string& path)
+    : file_(InputFile::open_text(path)), buffer_(kJsonBuffer, '\0') {}
+
+std::string JsonObjects::where() const { return fmt::format("{}:{}", file_.path(), begin_line_); }
+
+void JsonObjects::fail(const std::string& why) const {
+  throw ContentsError("{}:{}: {}", file_.path(), line_, why);
+}
+
+int JsonObjects::peek() {
+  if (at_ == end_) {
+    end_ = file_.read(buffer_.data(), buffer_.size());
+    at_ = 0;
+    if (end_ == 0) return -1;
+  }
+  return static_cast<unsigned char>(buffer_[at_]);
+}
+
+int JsonObjects::peek_past_blanks() {
+  for (;; ++at_) {
+    const int c = peek();
+    if (c != ' ' && c != '\t' && c != '\n' && c != '\r') return c;
+    line_ += c == '\n';
+  }
+}
+
+bool JsonObjects::next(std::string& object) {
+  object.clear();
+  if (ended_) return false;
+  int c = peek_past_blanks();
+  if (!started_) {
+    started_ = true;
+    in_array_ = c == '[';
+    if (in_array_) {
+      ++at_;
+      c = peek_past_blanks();
+    }
+  } else if (in_array_ && !first_ && c == ',') {
+    ++at_;
+    c = peek_past_blanks();
+    if (c == ']') fail("a comma before the ] that ends the array. Remove the comma");
+  } else if (in_array_ && !first_ && c != ']' && c != -1) {
+    fail("expected a comma between two objects of the array");
+  }
+  if (in_array_ && c == ']') {
+    ++at_;
+    ended_ = true;
+    if (peek_past_blanks() != -1)
+      fail("text after the array. Expected one array of objects, or objects one after another");
+    return false;
+  }
+  if (c == -1) {
+    if (in_array_) fail("the file ends inside the array; expected ]. Was the file cut?");
+    return false;
+  }
+  begin_line_ = line_;
+  if (c != '{')
+    fail(fmt::format("expected an object, {{\"key\": value, ...}}, got {}",
+                     excerpt(std::string_view(buffer_).substr(at_, std::min<std::size_t>(40, end_ - at_)))));
+  first_ = false;
+  int depth = 0;
+  bool in_text = false, escaped = false;
+  for (; (c = peek()) != -1; ++at_) {
+    object += static_cast<char>(c);
+    if (object.size() > LineReader::kMaxLine)
+      throw ContentsError(
+          "{}: the object that begins here has more than {} bytes. Check for a missing quote or brace",
+          where(), LineReader::kMaxLine);
+    line_ += c == '\n';
+    if (in_text) {
+      if (escaped)
+        escaped = false;
+      else if (c == '\\')
+        escaped = true;
+      else
+        in_text = c != '"';
+    } else if (c == '"') {
+      in_text = true;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if ((c == '}' || c == ']') && --depth == 0) {
+      ++at_;
+      return true;
+    }
+  }
+  throw ContentsError("{}: the object that begins here does not end. Was the file cut?", where());
+}
+
+}  // namespace redco

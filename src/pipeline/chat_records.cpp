@@ -1,0 +1,149 @@
+#include "pipeline/chat_records.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "data/text/example_json.h"
+#include "pipeline/token_rows.h"
+
+namespace redco {
+
+namespace {
+
+using ChatJson = nlohmann::ordered_json;
+
+bool is_list(const Record& r, const std::string& key) {
+  return r.has(key) && ChatJson::parse(r.json(key)).is_array();
+}
+
+ChatJson list_of(const Record& r, const std::string& key) {
+  const ChatJson list = ChatJson::parse(r.json(key));
+  if (!list.is_array() || list.empty())
+    r.fail("\"" + key + "\" is of type " + list.type_name() +
+           "; expected a list of messages, as the other keys of this record have");
+  return list;
+}
+
+const ChatTemplate& need_template(const ChatTemplate* chat) {
+  if (!chat)
+    throw UsageError(
+        "[data] the data have conversations (messages), but the model has no chat template. Set "
+        "data.chat_template to a Jinja file or to builtin:chat");
+  return *chat;
+}
+
+struct Answered {
+  std::vector<i32> prompt, answer;
+  std::string text;  // of the last message
+};
+
+// The tokens of prompt + answer, where the answer is what the loss of pipeline lm would count.
+Answered answered(const Tokenizer& tokenizer, const ChatTemplate& chat, const Record& r,
+                  const ChatVariables& variables, const ChatJson& prompt, const ChatJson& answer,
+                  const std::string& key) {
+  ChatJson all = prompt;
+  all.insert(all.end(), answer.begin(), answer.end());
+  std::vector<ChatMessage> messages = parse_messages(all.dump(), r.where() + ": \"" + key + "\"");
+  for (std::size_t i = 0; i < prompt.size(); ++i) messages[i].train = false;
+  const ChatMessage& last = messages.back();
+  if (!last.is_assistant()) r.fail("\"" + key + "\" does not end with a message of the assistant");
+  if (last.is_empty()) r.fail("the answer \"" + key + "\" is empty");
+  const TrainingText text = chat.render_training(messages, variables);
+  const ChatTokens tokens = tokenize_chat(tokenizer, text);
+  const auto begin = std::find(tokens.in_loss.begin(), tokens.in_loss.end(), 1) - tokens.in_loss.begin();
+  const auto end = tokens.in_loss.rend() - std::find(tokens.in_loss.rbegin(), tokens.in_loss.rend(), 1);
+  if (begin >= end) r.fail("the answer \"" + key + "\" has no tokens");
+  return {{tokens.ids.begin(), tokens.ids.begin() + begin},
+          {tokens.ids.begin() + begin, tokens.ids.begin() + end},
+          last.content};
+}
+
+std::vector<i32> answer_ids(const Tokenizer& tokenizer, const Record& r, const std::string& key) {
+  const std::string text = r.text(key);
+  if (text.empty()) r.fail("the answer \"" + key + "\" is empty");
+  std::vector<i32> ids = tokenizer.encode(text, false);
+  const auto eos = tokenizer.special().eos;
+  if (eos && (ids.empty() || ids.back() != *eos)) ids.push_back(*eos);
+  if (ids.empty()) r.fail("the answer \"" + key + "\" has no tokens");
+  return ids;
+}
+
+}  // namespace
+
+void warn_of_plain_prompt(const Record& r) {
+  if (!r.has("prompt") || is_list(r, "prompt")) return;
+  const std::string prompt = r.text("prompt");
+  for (const char* mark : {"<|", "[INST]", "<start_of_turn>", "<turn>", "[SYSTEM_PROMPT]"})
+    if (prompt.find(mark) != std::string::npos) return;
+  warn(
+      "[data] {}: the prompts are texts without the marks of a chat, but the model has a chat template, which is "
+      "not applied to texts. For chats write \"prompt\" as messages: [{{\"role\": \"user\", \"content\": "
+      "\"...\"}}]",
+      r.where());
+}
+
+std::vector<i32> prompt_of_record(const Tokenizer& tokenizer, const ChatTemplate* chat, const Record& r) {
+  if (!is_list(r, "prompt")) return prompt_ids(tokenizer, r, r.text("prompt"));
+  const auto messages = parse_messages(r.json("prompt"), r.where() + ": \"prompt\"");
+  ChatVariables variables = chat_variables(ChatJson::parse(r.json()));
+  variables.add_generation_prompt = true;
+  std::vector<i32> ids = tokenizer.encode(need_template(chat).render(messages, variables), false);
+  if (ids.empty()) r.fail("the chat template renders an empty prompt");
+  return ids;
+}
+
+std::string answer_text(const Record& r, const std::string& key) {
+  if (!is_list(r, key)) return r.text(key);
+  const auto messages = parse_messages(r.json(key), r.where() + ": \"" + key + "\"");
+  return messages.back().content;
+}
+
+Preference preference_of_record(const Tokenizer& tokenizer, const ChatTemplate* chat, const Record& r) {
+  static const std::string kKeys[2] = {"chosen", "rejected"};
+  Preference out;
+  if (r.has("chosen") && r.has("rejected") && r.json("chosen") == r.json("rejected"))
+    r.fail(
+        "\"chosen\" equals \"rejected\", so there is nothing to prefer. Remove the line, or skip such lines with "
+        "data.skip_bad=true");
+  if (!is_list(r, "prompt") && !is_list(r, "chosen") && !is_list(r, "rejected")) {
+    out.prompt = prompt_ids(tokenizer, r, r.text("prompt"));
+    for (const int k : {0, 1}) out.answers[k] = answer_ids(tokenizer, r, kKeys[k]);
+    out.chosen = r.text("chosen");
+    return out;
+  }
+  ChatJson prompt = ChatJson::array(), answers[2];
+  for (const int k : {0, 1}) {
+    answers[k] = ChatJson::array({{{"role", "assistant"}}});
+    if (is_list(r, kKeys[k]))
+      answers[k] = list_of(r, kKeys[k]);
+    else
+      answers[k][0]["content"] = r.text(kKeys[k]);
+  }
+  if (r.has("prompt")) {
+    if (is_list(r, "prompt"))
+      prompt = list_of(r, "prompt");
+    else
+      prompt.push_back({{"role", "user"}, {"content", r.text("prompt")}});
+  } else {
+    while (answers[0].size() > 1 && answers[1].size() > 1 && answers[0][0] == answers[1][0]) {
+      prompt.push_back(answers[0][0]);
+      for (ChatJson& a : answers) a.erase(a.begin());
+    }
+    if (prompt.empty())
+      r.fail("no \"prompt\", and \"chosen\" and \"rejected\" do not begin with the same message");
+  }
+  const ChatVariables variables = chat_variables(ChatJson::parse(r.json()));
+  for (const int k : {0, 1}) {
+    Answered a = answered(tokenizer, need_template(chat), r, variables, prompt, answers[k], kKeys[k]);
+    if (k == 1 && a.prompt != out.prompt)
+      r.fail("the chat template renders the prompt differently before the two answers");
+    out.prompt = std::move(a.prompt);
+    out.answers[k] = std::move(a.answer);
+    if (k == 0) out.chosen = a.text;
+  }
+  return out;
+}
+
+}  // namespace redco

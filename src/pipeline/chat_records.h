@@ -1,0 +1,38 @@
+// Records whose prompts and answers are texts or messages (TRL's standard and conversational forms), as token
+// ids:
+//
+//   {"prompt": "...", "chosen": "...", "rejected": "..."}       texts; an answer ends with the end token
+//   {"prompt": [{"role", "content"}...], "chosen": [...], "rejected": [...]}   messages, rendered by the chat
+//                             template, which also gets "tools" and "chat_template_kwargs"
+//   {"chosen": [...], "rejected": [...]}   the common first messages are the prompt
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "chat/chat_template.h"
+#include "pipeline/records.h"
+#include "tokenizers/tokenizer.h"
+
+namespace redco {
+
+// The prompt of a record that an answer follows: a text, or messages with the template's generation prompt.
+// ContentsError with the record's place; UsageError for messages without a template (null).
+std::vector<i32> prompt_of_record(const Tokenizer& tokenizer, const ChatTemplate* chat, const Record& record);
+
+// The text under a key, or the content of its only message.
+std::string answer_text(const Record& record, const std::string& key);
+
+struct Preference {
+  std::vector<i32> prompt, answers[2];  // chosen, rejected
+  std::string chosen;                   // its text
+};
+// ContentsErrors: an empty answer, two equal answers, answers whose prompts the template renders differently.
+Preference preference_of_record(const Tokenizer& tokenizer, const ChatTemplate* chat, const Record& record);
+
+// Warns, for a model with a chat template, of a prompt that is a text without the marks of a template, such
+// as
+// <|im_start|> or [INST].
+void warn_of_plain_prompt(const Record& record);
+
+}  // namespace redco

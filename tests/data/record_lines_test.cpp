@@ -1,0 +1,160 @@
+// The records of files in each format (record_lines, json_objects, data/parquet).
+#include "data/text/record_lines.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "base/error.h"
+#include "data/parquet/decompress.h"
+#include "data/parquet/parquet_rows.h"
+#include "support/temp_dir.h"
+
+namespace redco {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using RecordJson = nlohmann::json;
+
+const std::string kParquet = std::string(REDCO_FIXTURES) + "/parquet/";
+
+class Formats : public ::testing::Test {
+ protected:
+  std::string file(const std::string& name, const std::string& text) {
+    test::spill(dir_ / name, text);
+    return dir_ / name;
+  }
+  static std::vector<std::string> all(RecordLines lines) {
+    std::vector<std::string> out;
+    for (std::string json; lines.next(json);)
+      out.push_back(lines.where().substr(lines.where().rfind('/') + 1) + " " +
+                    RecordJson::parse(json).dump());
+    return out;
+  }
+  // The message of the error.
+  std::string refused(const std::string& name, const std::string& text) {
+    try {
+      all(RecordLines({file(name, text)}, DataSettings()));
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no error";
+  }
+
+  test::TempDir dir_{test::TempDir::in_memory};
+};
+
+TEST_F(Formats, EachFileHasItsFormat) {
+  const DataSettings s;
+  const std::vector<std::string> files = {
+      file("a.jsonl", "{\"text\": \"1\"}\n\n{\"text\": \"2\"}\n"),
+      file("b.json", "\n[{\"text\": \"[{\\\"}\"},\n {\n \"text\": \"4\"}]\n"),
+      file("c.json", "{\n \"text\": \"5\"\n}\n{\"text\": \"6\"} {\"text\": \"7\"}"),
+      file("d.csv", "text,n\n\"a, \"\"b\"\"\nc\",1\n,2\n"),
+      file("e.tsv", "text\tn\na, b\t1\n"),
+      file("f.json", "[]")};
+  EXPECT_THAT(
+      all(RecordLines(files, s)),
+      ElementsAre(R"(a.jsonl:1 {"text":"1"})", R"(a.jsonl:3 {"text":"2"})", R"(b.json:2 {"text":"[{\"}"})",
+                  R"(b.json:3 {"text":"4"})", R"(c.json:1 {"text":"5"})", R"(c.json:4 {"text":"6"})",
+                  R"(c.json:4 {"text":"7"})", R"(d.csv:2 {"n":"1","text":"a, \"b\"\nc"})",
+                  R"(d.csv:4 {"n":"2","text":""})", R"(e.tsv:2 {"n":"1","text":"a, b"})"));
+  DataSettings json;
+  json.format = "json";
+  EXPECT_EQ(all(RecordLines({file("x.data", "[{\"a\": 1}]")}, json)).size(), 1u);
+  DataSettings numbered;
+  numbered.fields.text = "2";  // so there is no header
+  EXPECT_THAT(all(RecordLines({file("g.tsv", "x\ty\n")}, numbered)),
+              ElementsAre(R"(g.tsv:1 {"1":"x","2":"y"})"));
+  EXPECT_THAT(all(RecordLines::of_prompts(file("p.txt", "one\n\ntwo"), s)),
+              ElementsAre(R"(p.txt:1 {"text":"one"})", R"(p.txt:3 {"text":"two"})"));
+}
+
+TEST_F(Formats, DamagedFilesAreNamedWithTheirPlaces) {
+  const struct {
+    std::string name, text, reason;
+  } cases[] = {
+      {"a.json", "[{\"a\": 1},\n{\"a\": 2}", "a.json:2: the file ends inside the array"},
+      {"a.json", "[{\"a\": 1}\n{\"a\": 2}]", "a.json:2: expected a comma"},
+      {"a.json", "[{\"a\": 1},\n]", "a.json:2: a comma before the ]"},
+      {"a.json", "[{\"a\": 1}] x", "a.json:1: text after the array"},
+      {"a.json", "\n[1, 2]", "a.json:2: expected an object, {\"key\": value, ...}, got 1, 2]"},
+      {"a.json", "\n{\"a\": \"}", "a.json:2: the object that begins here does not end"},
+      {"a.csv", "a;b\n1;2\n", "a.csv:1: the first row has no comma, but semicolons"},
+      {"a.csv", "a\tb\n1\t2\n", "Set data.format: tsv"},
+      {"a.csv", "a,a\n", "two columns have the name 'a'"},
+      {"a.xyz", "a", "a.xyz: records need one of the formats"},
+      {"a.parquet", "text", "a.parquet: not a whole Parquet file"},
+  };
+  for (const auto& c : cases) EXPECT_THAT(refused(c.name, c.text), HasSubstr(c.reason)) << c.text;
+}
+
+// Rows as pyarrow wrote them (scripts/make_parquet_fixtures.py): nested columns, both versions of pages, all
+// encodings and codecs, row groups.
+TEST_F(Formats, ParquetRowsEqualTheirJsonLines) {
+  for (const std::string name :
+       {"chats-snappy", "chats-v2-zstd", "flat-plain", "flat-gzip", "flat-delta", "maps"}) {
+    ParquetRows rows(kParquet + name + ".parquet");
+    std::ifstream in(kParquet + name + ".jsonl");
+    std::string row, line;
+    i64 n = 0;
+    for (; std::getline(in, line); ++n) {
+      ASSERT_TRUE(rows.next(row)) << name << " " << n;
+      EXPECT_EQ(RecordJson::parse(row), RecordJson::parse(line)) << name << " " << n;
+    }
+    EXPECT_FALSE(rows.next(row)) << name;
+    EXPECT_EQ(rows.line_number(), n);
+  }
+}
+
+TEST_F(Formats, ParquetOfAnUnknownCodecIsNamed) {
+  ParquetRows rows(kParquet + "brotli.parquet");
+  std::string row;
+  try {
+    rows.next(row);
+    FAIL();
+  } catch (const UsageError& e) {
+    EXPECT_THAT(e.what(), HasSubstr("brotli.parquet:1: the pages are compressed with Brotli"));
+    EXPECT_THAT(e.what(), HasSubstr("compression='zstd'"));
+  }
+}
+
+// Each changed byte gives rows or one of redco's errors; sanitizers see what lies outside of the buffers.
+TEST_F(Formats, DamagedParquetFilesAreErrors) {
+  std::mt19937 random(1);
+  for (const std::string name : {"chats-snappy", "chats-v2-zstd", "flat-gzip", "flat-delta"}) {
+    const std::string whole = test::slurp(kParquet + name + ".parquet");
+    int errors = 0;
+    for (int i = 0; i < 120; ++i) {
+      std::string bytes = whole;
+      if (i % 4 == 0)
+        bytes.erase(random() % bytes.size(), 1 + random() % 64);
+      else
+        for (int k = 0; k < 1 + i % 3; ++k) bytes[random() % bytes.size()] = static_cast<char>(random());
+      try {
+        ParquetRows rows(file("damaged.parquet", bytes));
+        int n = 0;
+        for (std::string row; n < 1000 && rows.next(row);) ++n;
+      } catch (const Error&) {
+        ++errors;
+      }
+    }
+    EXPECT_GT(errors, 20) << name;
+  }
+}
+
+TEST_F(Formats, SnappyCopiesMayOverlap) {
+  // "ab", then a copy of 6 bytes from 2 back.
+  const std::string packed = {8, (2 - 1) << 2, 'a', 'b', static_cast<char>((6 - 1) << 2 | 2), 2, 0};
+  EXPECT_EQ(unpack_snappy(packed, 8), "abababab");
+  for (const std::string& bad : {packed.substr(0, 4), packed.substr(0, 6), packed + "x"})
+    EXPECT_THROW(unpack_snappy(bad, 8), ContentsError);
+  EXPECT_THROW(unpack_snappy({"\x04\x02\x01\x00", 4}, 4), ContentsError);
+}
+
+}  // namespace
+}  // namespace redco
