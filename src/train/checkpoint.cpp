@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/words.h"
 #include "ckpt/params_io.h"
 #include "ckpt/peft.h"
 #include "data/index/epoch_order.h"
@@ -55,6 +56,12 @@ std::string to_json(const TrainState& s) {
 }
 
 bool is_json(const std::string& text) { return Json::accept(text); }
+
+std::string state_of(const Pipeline& pipeline) {
+  std::string state = in_pipeline(pipeline, "state()", [&] { return pipeline.state(); });
+  if (!is_json(state)) throw UsageError("[pipeline] state() returned no JSON: {}", excerpt(state));
+  return state;
+}
 
 TrainState parse_state(const std::string& text, const std::string& where) {
   TrainState s;

@@ -63,6 +63,8 @@ struct TrainState {
 };
 std::string to_json(const TrainState& s);
 bool is_json(const std::string& text);
+// The result of Pipeline::state(). UsageError: it is no JSON.
+std::string state_of(const Pipeline& pipeline);
 TrainState parse_state(const std::string& text, const std::string& where);
 
 struct CheckpointContents {

@@ -16,7 +16,6 @@
 #include "base/tolerate.h"
 #include "base/words.h"
 #include "ckpt/verify_checkpoint.h"
-#include "data/index/epoch_order.h"
 #include "kernels/peak.h"
 #include "tensor/profile.h"
 #include "train/checkpoint_files.h"
@@ -77,10 +76,6 @@ class Training {
       interval.pause(seconds() - begin);
       if (progress) progress->paused(seconds() - begin);
     };
-    auto order_of = [&] {
-      return StepOrder(*data_, static_cast<u64>(job_.train.seed), static_cast<u64>(epoch_),
-                       job_.group_by_length, job_.global_batch_size);
-    };
     std::optional<StepOrder> order;
     bool signal = false;
     saved_at_ = seconds();
@@ -92,7 +87,9 @@ class Training {
         if (signal) break;
         order.reset();
       }
-      if (!order) order = order_of();
+      if (!order)
+        order.emplace(*data_, static_cast<u64>(job_.train.seed), static_cast<u64>(epoch_),
+                      job_.group_by_length, job_.global_batch_size);
       signal = one_step(*order, place, interval);
       if (saver_.in_flight()) aside([&] { saver_.poll(); });
       if (job_.check_replicas_every > 0 && state_.step % job_.check_replicas_every == 0) check_all_replicas();
@@ -461,9 +458,7 @@ class Training {
     if (job_.check_replicas_every > 0) check_all_replicas();  // what differs is not saved
     state_.optimizer_steps = step_.updates();
     state_.group_steps = step_.group_updates();
-    state_.pipeline_state = in_pipeline(*job_.pipeline, "state()", [&] { return job_.pipeline->state(); });
-    if (!is_json(state_.pipeline_state))
-      throw UsageError("[pipeline] state() returned no JSON: {}", excerpt(state_.pipeline_state));
+    state_.pipeline_state = state_of(*job_.pipeline);
     saver_.begin(contents(), state_, best);
     saved_at_ = seconds();
     if (waits) finish_save();
@@ -487,10 +482,9 @@ class Training {
   std::optional<StepPlan> plan_;
   std::optional<StepProfile> profile_;
   i64 total_ = 0, epoch_ = 0;
-  bool opened_ = false;
+  bool opened_ = false, save_due_ = false;  // every_minutes have passed; the same on all ranks
   i64 checked_step_ = -1, saved_step_ = -1;  // of the last check of the replicas, and of the last save
   double saved_at_ = 0;                      // seconds() of the last save, or of the first step
-  bool save_due_ = false;                    // every_minutes have passed; the same on all ranks
   Schedule schedule_;
   TrainState state_;
   UselessSteps useless_;
