@@ -482,7 +482,7 @@ class Training {
   std::optional<StepPlan> plan_;
   std::optional<StepProfile> profile_;
   i64 total_ = 0, epoch_ = 0;
-  bool opened_ = false, save_due_ = false;  // every_minutes have passed; the same on all ranks
+  bool opened_ = false, save_due_ = false;   // every_minutes have passed; the same on all ranks
   i64 checked_step_ = -1, saved_step_ = -1;  // of the last check of the replicas, and of the last save
   double saved_at_ = 0;                      // seconds() of the last save, or of the first step
   Schedule schedule_;
