@@ -20,10 +20,11 @@ class ModelFiles {
 
   // Opens `STEM.safetensors`, else the shards of `STEM.safetensors.index.json`, else PyTorch's files,
   // `STEM.bin` or those of `STEM.bin.index.json` (pytorch_model for model); their pickles are never executed
-  // (torch_bin.h). Tensors in a shard that the index doesn't list count too, as in transformers. UsageError:
-  // no such folder. ContentsError: an invalid index, a missing shard, a tensor that its shard lacks or that
-  // two shards have, a folder without any of these files. A folder with none of them but a GGUF file has its
-  // tensors (gguf_file.h).
+  // (torch_bin.h). If there is a single file and an index, a warning names both. Tensors in a shard that the
+  // index doesn't list count too, as in transformers; of two copies the index chooses one. UsageError: no
+  // such folder. ContentsError: an invalid index, a missing shard, a tensor that its shard lacks, one that
+  // two shards have and the index doesn't list, a folder without any of these files. A folder with none of
+  // them but a GGUF file has its tensors (gguf_file.h).
   static ModelFiles open(const std::string& folder, const std::string& stem = "model");
 
   const std::string& folder() const { return folder_; }

@@ -1,4 +1,4 @@
-// Reading a Hugging Face config.json: every key is used, inert, or an error.
+// Reading a Hugging Face config.json: every key is used, refused, or listed in the log as without an effect.
 #pragma once
 
 #include <map>
@@ -18,10 +18,17 @@ struct ConfigPlaces {
   std::string arch;  // "model.arch=gpt2" if the job describes the whole architecture; else ""
 };
 
-// A config.json with the job's overrides. The model reads values by name; finish() then rejects every
-// non-null key that was not read. A getter notes a missing or wrong value and returns a valid one, so that
-// finish() or fail() reports all problems together. The error is a UsageError if keys of the job are wrong or
-// missing, else a ContentsError that names file and key.
+// A config.json with the job's overrides. A family reads only the keys that it implements, and refuses single
+// values with expect(). finish() classifies every other key that is not null by transformers' configuration
+// classes (hf_keys.h):
+//   no such attribute for this model_type    can't change a result: one log line lists these keys
+//   an attribute that no code reads          likewise, without a word
+//   the attribute's default                  what redco computes
+//   any other value                          refused: an error
+// Keys of model types that transformers doesn't have, and overrides without an attribute, are errors. Another
+// name of an attribute (hidden_size for GPT-2's n_embd) counts as the attribute. A getter notes a missing or
+// wrong value and returns a valid one, so that finish() or fail() reports all problems together. The error is
+// a UsageError if keys of the job are wrong or missing, else a ContentsError that names file and key.
 class ModelConfig {
  public:
   // `source`: name for messages ("path/config.json"). overrides: key -> JSON text; overrides of a part of the
@@ -65,7 +72,7 @@ class ModelConfig {
   void expect(const std::string& key, const std::vector<std::string>& json_values);
   // Keys that do not change the computation.
   void inert(const std::vector<std::string>& keys);
-  // Throws if a value was missing or wrong, or if keys were not read. Keys of every config (architectures,
+  // Throws if a value was missing or wrong, or if keys are refused. Keys of every config (architectures,
   // dtype, ids of special tokens, generation defaults) are allowed.
   void finish();
 

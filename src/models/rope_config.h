@@ -36,8 +36,8 @@ struct RopeFamily {
 };
 
 // Reads and checks the config's rope settings for heads of width `head_dim`. Types: default, linear, dynamic,
-// llama3, yarn, longrope (transformers' modeling_rope_utils). Other types, and keys that the type does not
-// have, are errors.
+// llama3, yarn, longrope (transformers' modeling_rope_utils). Other types are errors. Keys that the
+// type does not have are ignored, as in transformers, and one log line lists them.
 Rope read_rope(ModelConfig& c, i64 head_dim, i64 max_positions, const RopeFamily& family = {});
 
 // Settings of two kinds of layers. transformers 4: the keys of `full` and rope_scaling for layers with full

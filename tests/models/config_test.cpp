@@ -145,8 +145,8 @@ TEST(ModelConfigs, UnknownKeysAreListedOrErrors) {
       EXPECT_THAT(log, AllOf(HasSubstr("config.json"), HasSubstr(family + ": no_alibi, unsloth_fixed")))
           << family;
     } else {
-      EXPECT_THAT(error,
-                  AllOf(HasSubstr("config.json"), HasSubstr("no_alibi=true"), HasSubstr("ignore_config_keys")));
+      EXPECT_THAT(error, AllOf(HasSubstr("config.json"), HasSubstr("no_alibi=true"),
+                               HasSubstr("ignore_config_keys")));
     }
     EXPECT_EQ(error_of(family, {{"no_alibi", nullptr}}), "no error");
     EXPECT_THAT(error_of(family, {{"quantization_config", {{"bits", 4}}}}), HasSubstr("not supported"));
