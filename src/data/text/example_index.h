@@ -20,7 +20,7 @@
 namespace redco {
 
 // Raised when the same lines could give another file.
-inline constexpr u32 kExampleIndexVersion = 2;
+inline constexpr u32 kExampleIndexVersion = 3;
 // Raised when the same lines could give other examples: data_hash() changes, so runs can't resume.
 inline constexpr u32 kExampleDataVersion = 1;
 
