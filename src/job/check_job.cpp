@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/log_once.h"
 #include "base/words.h"
 #include "job/checks.h"
 #include "job/job_config.h"
@@ -90,8 +91,8 @@ void check_idle(const JobConfig& job, JobUse use, Checks& c) {
   if (use == JobUse::train && info && info->needs_data && !job.data.has(true))
     for (const char* key : {"eval.every_n_steps", "eval.every_n_epochs"})
       if (c.changed(key))
-        c.problem("{} ({}) has no effect without evaluation data: set data.eval, or remove the key", key,
-                  job.origins.where(key));
+        log_once(LogLevel::warn, fmt::format("{} ({}) has no effect without evaluation data (data.eval)", key,
+                                             job.origins.where(key)));
   if (use == JobUse::predict && job.predict.system && !job.predict.prompt.empty() &&
       c.changed("predict.system"))
     c.problem(

@@ -23,8 +23,6 @@ struct StoredAs {
   Shape shape;              // in the file
   bool transposed = false;  // 2-D and stored as (in, out): GPT-2's Conv1D
   i64 row = 0;              // first row (of the out dim) of this part
-  // > 0: the rows come in blocks of this many (a head of a fused projection), `step` rows apart.
-  i64 block = 0, step = 0;
   // > 0: dim 0 consists of this many stored tensors of `shape`, one per expert; {} in `name` is the expert's
   // index.
   i64 stacked = 0;
@@ -32,6 +30,8 @@ struct StoredAs {
   // tensor, and which of its rows (of the out dim) these are.
   std::string joined{};
   i64 joined_row = 0, joined_rows = 0;
+  // > 0: the rows come in blocks of this many (a head of a fused projection), `step` rows apart.
+  i64 block = 0, step = 0;
 
   // The stored row of row r.
   i64 row_of(i64 r) const { return row + (block > 0 ? r / block * step + r % block : r); }

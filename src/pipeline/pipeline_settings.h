@@ -18,7 +18,7 @@ namespace redco {
 struct PipelineTrainSettings {
   i64 seed = 42;
   double label_smoothing = 0;
-  std::optional<i64> global_batch_size;
+  std::optional<i64> global_batch_size, n_epochs, max_steps;
 };
 
 // The keys of `eval:` that a pipeline may depend on.

@@ -133,12 +133,9 @@ Crossing crossing(const Machines& m, const Mesh& mesh, Axis axis) {
   std::vector<int> pattern;
   Crossing of_one;
   for (int g = 0; g < groups; ++g) {
-    std::vector<int> here(m.slots.size() + 1, 0);
     // The ranks of a group differ in their index on this axis only.
     const int stride = mesh.stride(axis), first = g / stride * stride * n + g % stride;
     auto rank = [&](int i) { return first + i * stride; };
-    if (here[host[rank(0)]] == n) continue;
-    c.crosses = true;
     // The group's own numbers of its hosts, by which groups of one pattern are counted once.
     std::vector<int> number(m.slots.size() + 1, -1), of_group(n);
     int n_hosts = 0;
@@ -147,6 +144,8 @@ Crossing crossing(const Machines& m, const Mesh& mesh, Axis axis) {
       if (of_host < 0) of_host = n_hosts++;
       of_group[i] = of_host;
     }
+    if (n_hosts == 1) continue;
+    c.crosses = true;
     if (of_group != pattern) {
       pattern = of_group;
       of_one = crossing_of_group(of_group, n_hosts);

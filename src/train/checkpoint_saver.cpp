@@ -78,7 +78,10 @@ std::vector<ckpt::FileRecord> from_texts(const std::vector<std::string>& texts) 
 CheckpointSaver::CheckpointSaver(std::string folder, i64 keep_last,
                                  const std::vector<ckpt::CopyQueue::Size>& copy)
     : folder_(std::move(folder)), keep_last_(keep_last), copies_(!copy.empty()) {
-  if (const std::string workdir = parent_path(folder_); exists(workdir)) inode_ = file_stamp(workdir).inode;
+  try {
+    if (const std::string workdir = parent_path(folder_); exists(workdir)) inode_ = file_stamp(workdir).inode;
+  } catch (const IoError&) {  // the first save reports it, on all ranks
+  }
   if (!copies_) return;
   queue_ = std::make_unique<ckpt::CopyQueue>(copy[Context::current().world().rank()]);
   queue_->make_resident();

@@ -7,7 +7,11 @@
 namespace redco {
 
 inline PipelineTrainSettings for_pipeline(const TrainSettings& t) {
-  return {.seed = t.seed, .label_smoothing = t.label_smoothing, .global_batch_size = t.global_batch_size};
+  return {.seed = t.seed,
+          .label_smoothing = t.label_smoothing,
+          .global_batch_size = t.global_batch_size,
+          .n_epochs = t.n_epochs,
+          .max_steps = t.max_steps};
 }
 inline PipelineEvalSettings for_pipeline(const EvalSettings& e) {
   return {.metrics = e.metrics, .n_outputs = e.n_outputs};

@@ -171,6 +171,7 @@ void UpdateGroups::take_new_values(const StepContext& ctx) {
   in_pipeline(pipeline_, "after_update()", [&] {
     std::vector<bool> changed(masters.size(), false);
     const std::map<std::string, Tensor> values = pipeline_.after_update(masters, ctx);
+    std::vector<std::pair<size_t, const Tensor*>> places;  // all are checked before anything is sent
     for (const auto& [name, value] : values) {
       const ParamSpec* const spec = masters.find_spec(name);
       REDCO_CHECK(spec && spec->trained(), "it returned a value of '{}', which is not a trained parameter",
@@ -180,7 +181,11 @@ void UpdateGroups::take_new_values(const StepContext& ctx) {
       REDCO_CHECK(value.defined() && value.shape() == p.shape() && value.dtype() == p.dtype(),
                   "the value of {} is {}; expected {}", name, value.defined() ? describe(value) : "undefined",
                   describe(p));
-      Context::current().run(&Kernels::copy, redistribute(value.detached(), p.layout()), p);
+      places.emplace_back(i, &value);
+    }
+    for (const auto& [i, value] : places) {
+      const Tensor& p = masters.values()[i];
+      Context::current().run(&Kernels::copy, redistribute(value->detached(), p.layout()), p);
       changed[i] = true;
     }
     if (!values.empty()) masters_.round(params_, changed);

@@ -56,7 +56,7 @@ TEST(TrainedJob, WeightsMustComeFromSomewhere) {
               AllOf(HasSubstr(here + " (override"), HasSubstr("/checkpoints does not exist"),
                     HasSubstr("model.random=true")));
   EXPECT_THAT(refused_with({here, "model.path=" + kGpt2Folder}),
-              HasSubstr("workdir=~ for the weights of model.path"));
+              HasSubstr("workdir=null for the weights of model.path"));
   EXPECT_THAT(refused_with({"model.preset=gpt2"}), HasSubstr("the job names no weights"));
   EXPECT_THAT(
       refused_with({"predict.checkpoint=last"}),

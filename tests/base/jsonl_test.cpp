@@ -28,9 +28,9 @@ TEST(JsonLines, SkipsBlankLinesAndCountsThem) {
 
 TEST(JsonLines, ErrorsNameLineAndField) {
   EXPECT_EQ(error_text<ContentsError>([] { parse_json_line("[1]", "a.jsonl:3"); }),
-            "a.jsonl:3: not a JSON object: [1]");
+            "a.jsonl:3: not a JSON object: [1]. Expected one object per line, {\"key\": value, ...}");
   EXPECT_EQ(error_text<ContentsError>([] { parse_json_line("{\"a\"", "a.jsonl:3"); }),
-            "a.jsonl:3: not a JSON object: {\"a\"");
+            "a.jsonl:3: not a JSON object: {\"a\". Expected one object per line, {\"key\": value, ...}");
   const auto j = parse_json_line(R"({"text": "x", "n": 5})", "a.jsonl:1");
   EXPECT_EQ(json_line_text(j, "text", "a.jsonl:1"), "x");
   EXPECT_EQ(error_text<ContentsError>([&] { json_line_text(j, "pair", "a.jsonl:1"); }),

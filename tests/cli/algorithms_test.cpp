@@ -27,7 +27,10 @@ class Algorithms : public Cli, public testing::WithParamInterface<AlgorithmJob> 
   void trains(const std::string& workdir, const Words& more) {
     Words w = {"train", job_file(GetParam().name), "workdir=" + workdir, "train.logging_steps=1",
                "parallel.threads_per_rank=1"};
-    w.insert(w.end(), GetParam().words.begin(), GetParam().words.end());
+    const auto key = [](const std::string& word) { return word.substr(0, word.find('=')); };
+    for (const std::string& word : GetParam().words)  // `more` replaces them
+      if (std::ranges::none_of(more, [&](const std::string& m) { return key(m) == key(word); }))
+        w.push_back(word);
     w.insert(w.end(), more.begin(), more.end());
     good(w);
   }

@@ -130,7 +130,7 @@ TEST_F(Launch, ClosedStandardStreamsAreNoProblem) {
   EXPECT_TRUE(has("run/checkpoints/step-00000020"));
   EXPECT_EQ(run_shell(redco + "train job.yaml workdir=two parallel.n_model_shards=2 <&- >&- 2>&-").code, 0);
   EXPECT_TRUE(has("two/checkpoints/step-00000020"));
-  const Ran r = run_shell("timeout 30 " + redco + "chat job.yaml <&-");
+  const Ran r = run_shell("timeout 30 " + redco + "chat job.yaml data.chat_template=builtin:chat <&-");
   EXPECT_EQ(r.code, 0) << r.err;
   EXPECT_EQ(run_shell(redco + "predict job.yaml --prompt fox >&-").code, 7);
 }

@@ -481,6 +481,8 @@ TEST_F(Train, StopsEarlyAndStaysStopped) {
   // The same command again trains no step; with more patience the run continues.
   EXPECT_THAT(good(with("a", 20)).err, HasSubstr("early stopping after step 6"));
   Words patient = with("a", 20);
+  std::erase_if(patient,
+                [](const std::string& w) { return w.starts_with("train.early_stopping.patience="); });
   patient.push_back("train.early_stopping.patience=3");
   EXPECT_THAT(good(patient).err, HasSubstr("early stopping after step 8"));
   // Impossible settings are errors before training.

@@ -105,7 +105,7 @@ TEST_F(Verify, BadArguments) {
   refused({"verify", "nowhere"}, 2, {"nowhere"});
   refused({"verify", fixture("gpt2"), "nowhere.safetensors"}, 2, {"nowhere.safetensors"});
   refused({"verify", fixture("gpt2"), "--ranks", "3", "--model-shards", "2"}, 2,
-          {"--ranks 3", "--model-shards 2"});
+          {"--ranks=3", "--model-shards=2"});
   refused({"verify", fixture("gpt2"), "--ranks", "0"}, 2, {"--ranks", "0"});
   refused({"verify", fixture("gpt2"), "model.n_hed=3"}, 2, {"n_hed"});
   refused({"verify", fixture("gpt2"), "parallel.sharding_rules=[{match: '(', spec: [mp, ~]}]"}, 2, {"("});

@@ -60,7 +60,7 @@ TEST(CheckJob, SourcesOfData) {
   EXPECT_THAT(check(JobUse::validate, "model: {arch: gpt2}\ndata: {eval_sets: [{name: a, files: []}]}"),
               HasSubstr("data.eval_sets[0].files (job.yaml:2:37) is empty"));
   EXPECT_THAT(check(JobUse::validate, "model: {arch: gpt2}\ndata: {train: [a.txt, b.jsonl]}"),
-              HasSubstr("b.jsonl is a jsonl file, but a.txt is none"));
+              HasSubstr("b.jsonl is a jsonl file, but a.txt is a text"));
   EXPECT_EQ(check(JobUse::validate, "model: {arch: gpt2}\ndata: {train: [a.txt, b.jsonl], format: text}"),
             "");
   EXPECT_EQ(check(JobUse::validate,
@@ -300,7 +300,7 @@ TEST(CheckJob, JsonlAndTextHaveTheirOwnSettings) {
               HasSubstr("each row has one example"));
   EXPECT_THAT(jsonl({"data.fields.prompt=~"}), HasSubstr("prompt and completion need each other"));
   EXPECT_THAT(jsonl({"data.fields.output=~"}), HasSubstr("instruction and output need each other"));
-  EXPECT_THAT(with({"data.format=csv"}), HasSubstr("pipeline lm reads the formats text and jsonl"));
+  EXPECT_THAT(with({"data.format=parallel"}), HasSubstr("pipeline lm reads the formats "));
 }
 
 TEST(CheckJob, EarlyStoppingNeedsAMetricThatIsEvaluated) {

@@ -321,8 +321,8 @@ TEST_F(Parts, MetricsOfPluginsScoreTheTextsOfAnyPipeline) {
   EXPECT_THAT(numbers.said,
               HasSubstr("eval.metrics has same_length, a metric of texts: [pipeline] output() gives "));
   for (const std::string command_of : {"validate ", "train ", "evaluate "}) {
-    const Ran r = command(command_of + "parts.yaml workdir=scores-refused" + selected +
-                          (command_of == "evaluate " ? " workdir=~" : ""));
+    const Ran r = command(command_of + "parts.yaml" + selected +
+                          (command_of == "evaluate " ? " workdir=~" : " workdir=scores-refused"));
     EXPECT_EQ(r.code, 2) << r.said;
     EXPECT_THAT(r.said,
                 HasSubstr("eval.metrics=same_length (override 'eval.metrics=[same_length]'): this pipeline "

@@ -166,7 +166,7 @@ class DpSgd : public Pipeline {
           rows_of_step(), options().lot_size, std::ceil(most));
     if (options().noise_multiplier.has_value() == options().epsilon.has_value())
       throw UsageError("[dp_sgd] set exactly one of settings.noise_multiplier and settings.epsilon");
-    const TrainSettings& t = settings->train;
+    const PipelineTrainSettings& t = settings->train;
     const i64 steps = std::min(t.max_steps.value_or(1 << 30),
                                t.n_epochs.value_or(t.max_steps ? 1 << 20 : 1) * lots_of_epoch());
     noise_ = options().noise_multiplier

@@ -135,7 +135,8 @@ LabelledRow unlabelled_row(const std::string& json, const ExampleFields& fields,
   const std::string key = input == LabelledInput::image ? f.image : f.text.value_or("text");
   if (input != LabelledInput::vector && !find(j, key))
     for (const char* usual : {"text", "prompt"})
-      if (find(j, usual)) (input == LabelledInput::image ? f.image : f.text.emplace()) = usual;
+      if (find(j, usual) && (input != LabelledInput::image || usual == std::string_view("prompt")))
+        (input == LabelledInput::image ? f.image : f.text.emplace()) = usual;
   const LabelledRow row = input_of(j, f, input);
   check_row(row, input);
   return row;

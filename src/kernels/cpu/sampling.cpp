@@ -33,7 +33,10 @@ double sum_of_weights(const T* x, i64 n, const ScoreWeights<T>& of) {
 template <class T>
 ScoreBuckets<T>::ScoreBuckets(T high, T low) {
   const T width = high / 4 - low / 4;
-  unit = width > std::numeric_limits<T>::max() / 16 ? T(0x1p-10) : width < T(0x1p-60) ? T(0x1p90) : T(1);
+  unit = high == low                                  ? T(1)
+         : width > std::numeric_limits<T>::max() / 16 ? T(0x1p-10)
+         : width < T(0x1p-60)                         ? T(0x1p90)
+                                                      : T(1);
   top = high * unit;
   const T range = top - low * unit;
   scale = range > 0 ? kScoreBuckets / range : 0;
