@@ -337,7 +337,14 @@ std::string job_adapter_config(const ModelSource& source, const Model& model) {
   if (!source.lora) return "";
   ckpt::PeftAdapter adapter;
   adapter.config = *source.lora;
-  adapter.base = std::filesystem::absolute(source.folder).lexically_normal().string();
+  if (const auto hub = ckpt::hub_source(source.folder)) {
+    adapter.base = hub->id;
+    adapter.revision = hub->revision;
+  } else if (const std::string file = gguf::source_of(source.folder); !file.empty()) {
+    adapter.base = file;
+  } else {
+    adapter.base = std::filesystem::absolute(source.folder).lexically_normal().string();
+  }
   if (model.task() == ModelTask::causal_lm) adapter.task_type = "CAUSAL_LM";
   if (model.task() == ModelTask::seq2seq_lm) adapter.task_type = "SEQ_2_SEQ_LM";
   if (model.task() == ModelTask::sequence_classification) adapter.task_type = "SEQ_CLS";

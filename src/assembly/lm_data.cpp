@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/log.h"
+#include "base/log_once.h"
 #include "base/progress.h"
 #include "base/words.h"
 #include "data/builtin/builtin.h"
@@ -53,6 +53,12 @@ std::string source_name(const DataSource& source, bool evaluation) {
   return source.name.empty() ? kind : kind + " " + source.name;
 }
 
+std::optional<ChatTemplate> folder_chat_template(const std::string& folder, const Tokenizer& tokenizer) {
+  std::optional<ChatTemplate> t = ChatTemplate::load(folder);
+  if (t) t->add_special(special_texts(tokenizer));
+  return t;
+}
+
 std::optional<ChatTemplate> job_chat_template(const JobConfig& job, const Tokenizer& tokenizer,
                                               const std::string& folder) {
   if (const auto& path = job.data.chat_template) {
@@ -61,14 +67,14 @@ std::optional<ChatTemplate> job_chat_template(const JobConfig& job, const Tokeni
     if (!exists(*path))
       throw UsageError("[data] data.chat_template={} ({}): no such file. Give a Jinja file or builtin:chat",
                        *path, job.origins.where("data.chat_template"));
-    if (is_folder(*path)) return ChatTemplate::load(*path);
+    if (is_folder(*path)) return folder_chat_template(*path, tokenizer);
     return ChatTemplate::parse(read_file(*path, kMaxTemplate), *path, special_texts(tokenizer));
   }
   std::string from = folder;
   if (job.model.tokenizer && exists(*job.model.tokenizer))
     from = is_folder(*job.model.tokenizer) ? *job.model.tokenizer : parent_path(*job.model.tokenizer);
   if (from.empty() || !is_folder(from)) return std::nullopt;
-  return ChatTemplate::load(from);
+  return folder_chat_template(from, tokenizer);
 }
 
 LmDataRequest lm_data_request(const JobConfig& job, const DataSource& source, bool evaluation,
@@ -99,8 +105,15 @@ std::string build_lm_data(const LmDataRequest& r) {
   const auto files = data_files(r.source.files, r.evaluation, r.cache);
   LateProgress progress(fmt::format("tokenize {}", name_of(r)));
   const BuildProgress show = [&](i64 done, i64 total) { progress(done, total); };
-  if (!d.has_records())
-    return build_token_index({.paths = files, .documents = documents_of(d)}, *r.tokenizer, r.cache, show);
+  if (!d.has_records()) {
+    if (const auto bos = d.bos ? document_bos(*r.tokenizer) : std::nullopt)
+      log_once(
+          LogLevel::info,
+          fmt::format("text documents begin with {}, as the tokenizer adds it; data.bos=false leaves it out",
+                      r.tokenizer->id_to_token(*bos).value_or("")));
+    return build_token_index({.paths = files, .documents = documents_of(d), .bos = d.bos}, *r.tokenizer,
+                             r.cache, show);
+  }
   const std::optional<ChatTemplate> chat = job_chat_template(*r.job, *r.tokenizer, r.folder);
   const ExampleSource source{.paths = files,
                              .fields = d.fields,

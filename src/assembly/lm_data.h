@@ -13,6 +13,10 @@
 
 namespace redco {
 
+// The template of a folder. Special tokens that its files don't name (they may have them from the tokenizer's
+// class) are the tokenizer's.
+std::optional<ChatTemplate> folder_chat_template(const std::string& folder, const Tokenizer& tokenizer);
+
 // The job's chat template: data.chat_template (a file, a model's folder, or builtin:chat), else the template
 // of model.tokenizer or of `folder`, the model's; nullopt if there is none. UsageError if the file doesn't
 // exist.

@@ -194,7 +194,8 @@ PredictModel load_predict_model(const JobConfig& job, NamedUse use) {
   if (m.tokenizer && m.model) {
     if (job.data.chat_template) m.chat_template = job_chat_template(job, *m.tokenizer, m.source.folder);
     for (const std::string& from : {m.source.adapter, m.source.folder, job.model.tokenizer.value_or("")})
-      if (!m.chat_template && !from.empty() && is_folder(from)) m.chat_template = ChatTemplate::load(from);
+      if (!m.chat_template && !from.empty() && is_folder(from))
+        m.chat_template = folder_chat_template(from, *m.tokenizer);
     m.tokens = answer_tokens(m.source, *m.model, *m.tokenizer, m.chat_template ? &*m.chat_template : nullptr);
   }
   m.pipeline = make_job_pipeline(job, m.model.get(), m.tokenizer.get(),

@@ -191,6 +191,12 @@ std::optional<ChatTemplate> ChatTemplate::load(const std::string& folder) {
   return t;
 }
 
+void ChatTemplate::add_special(const Special& special) {
+  for (const auto& s : special)
+    if (std::ranges::none_of(special_, [&](const auto& have) { return have.first == s.first; }))
+      special_.push_back(s);
+}
+
 const jinja::Template& ChatTemplate::chosen(const ChatVariables& v) const {
   return tools_ && !v.tools.empty() ? *tools_ : *default_;
 }

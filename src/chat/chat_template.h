@@ -77,6 +77,9 @@ class ChatTemplate {
   TrainingText render_training(std::span<const ChatMessage> messages,
                                const ChatVariables& variables = {}) const;
 
+  // Adds variables as in parse(), of names that the template does not have yet.
+  void add_special(const std::vector<std::pair<std::string, std::string>>& special);
+
   const std::string& where() const { return where_; }
   // The text of the (default) template, which a saved model's folder gets as chat_template.jinja.
   const std::string& source() const { return source_; }

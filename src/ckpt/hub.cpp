@@ -175,6 +175,15 @@ std::string local_source(const std::string& source) {
   return source;
 }
 
+std::optional<HubSource> hub_source(const std::string& folder) {
+  const std::filesystem::path path = std::filesystem::path(folder + "/").lexically_normal().parent_path();
+  const std::string repo = path.parent_path().parent_path().filename();
+  if (path.parent_path().filename() != "snapshots" || !repo.starts_with("models--")) return std::nullopt;
+  HubSource out{repo.substr(8), path.filename()};
+  if (const size_t dashes = out.id.find("--"); dashes != out.id.npos) out.id.replace(dashes, 2, "/");
+  return out;
+}
+
 std::string hub_hint(const std::string& source) {
   const auto id = parse_id(source);
   if (!id) return "";

@@ -26,10 +26,9 @@ constexpr i64 kMaxConfigBytes = 16 << 20;
 constexpr i64 kMaxRank = 1 << 20;
 
 // Keys of PEFT's LoraConfig without an effect here: the tensors show which layers have adapters.
-const std::set<std::string> kSayNothing = {"auto_mapping",   "exclude_modules",  "fan_in_fan_out",
-                                           "inference_mode", "layers_pattern",   "megatron_core",
-                                           "peft_version",   "revision",         "layers_to_transform",
-                                           "runtime_config", "qalora_group_size"};
+const std::set<std::string> kSayNothing = {
+    "auto_mapping",  "exclude_modules", "fan_in_fan_out",      "inference_mode", "layers_pattern",
+    "megatron_core", "peft_version",    "layers_to_transform", "runtime_config", "qalora_group_size"};
 
 class ConfigReader {
  public:
@@ -141,6 +140,7 @@ PeftAdapter parse_adapter(const std::string& json, const std::string& where) {
   if (const std::string type = c.text("peft_type"); type != "LORA")
     throw ContentsError("[adapter] {}: peft_type={}, but only LORA is supported", where, excerpt(type));
   out.base = c.text("base_model_name_or_path");
+  out.revision = c.text("revision");
   out.task_type = c.text("task_type");
   LoraConfig& l = out.config;
   const Json* r = c.value("r");
@@ -199,6 +199,7 @@ std::string adapter_config_json(const PeftAdapter& a, const ModelParams& params,
   j["peft_type"] = "LORA";
   j["task_type"] = a.task_type.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(a.task_type);
   j["base_model_name_or_path"] = a.base.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(a.base);
+  if (!a.revision.empty()) j["revision"] = a.revision;
   j["r"] = l.rank;
   if (l.alpha == static_cast<double>(static_cast<i64>(l.alpha))) {
     j["lora_alpha"] = static_cast<i64>(l.alpha);
@@ -237,9 +238,10 @@ std::string base_folder(const PeftAdapter& a, const std::string& how) {
   if (is_folder(a.base)) return local_source(a.base);
   if (!a.base.starts_with("/"))
     if (const std::string beside = join_path(a.folder, a.base); is_folder(beside)) return beside;
-  if (const std::string cached = local_source(a.base); is_folder(cached)) return cached;
+  const std::string id = a.revision.empty() ? a.base : a.base + "@" + a.revision;
+  if (const std::string cached = local_source(id); is_folder(cached)) return cached;
   throw UsageError("[adapter] {}: the folder of the base model '{}' does not exist; {}{}", path,
-                   excerpt(a.base, 200), how, hub_hint(a.base));
+                   excerpt(a.base, 200), how, hub_hint(id));
 }
 
 std::vector<std::string> adapter_modules(const ModelParams& params, const PeftAdapter& adapter,

@@ -16,8 +16,9 @@ constexpr const char* kAdapterPrefix = "base_model.model.";
 
 struct PeftAdapter {
   std::string folder;
-  LoraConfig config;  // target_modules as in the file; the tensors decide
-  std::string base;   // base_model_name_or_path; "": missing
+  LoraConfig config;     // target_modules as in the file; the tensors decide
+  std::string base;      // base_model_name_or_path: a folder or an id of the hub; "": missing
+  std::string revision;  // of an id; "": main
   std::string task_type;
 };
 

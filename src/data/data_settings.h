@@ -118,6 +118,7 @@ struct DataSettings {
   std::optional<std::string> cache;
   std::optional<std::string> format;
   std::string documents = "file";
+  bool bos = true;
   std::optional<i64> max_length;
   bool packing = true;
   std::optional<bool> attention_across;
@@ -182,6 +183,12 @@ struct DataSettings {
     v.field("documents", documents,
             "document unit in text files; the tokenizer's end token follows each document")
         .one_of({"file", "line", "paragraph"})
+        .on_resume(OnResume::error)
+        .only_with("pipeline", {"lm", "distillation"});
+    v.field(
+         "bos", bos,
+         "begin-of-text token before each document of text files, if the tokenizer adds one to a text (Gemma, "
+         "LLaMA); false: none")
         .on_resume(OnResume::error)
         .only_with("pipeline", {"lm", "distillation"});
     v.field("max_length", max_length, "maximum length of a row in tokens; ~: the model's maximum")

@@ -74,6 +74,14 @@ std::string folder_of(const std::string& path, Contents contents) {
   return folder;
 }
 
+std::string source_of(const std::string& folder) {
+  const std::string file = file_in(folder);
+  std::error_code none;
+  const auto target = std::filesystem::read_symlink(file, none);
+  const std::string source = target.string();
+  return !source.empty() && exists(source) && folder_of(source) == folder ? source : "";
+}
+
 std::string file_in(const std::string& folder) {
   std::vector<std::string> found;
   if (is_folder(folder))

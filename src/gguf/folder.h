@@ -16,6 +16,9 @@ bool is_gguf(const std::string& path);
 enum class Contents { model, tokenizer };  // tokenizer: of any architecture
 std::string folder_of(const std::string& path, Contents contents = Contents::model);
 
+// The file whose folder_of() this folder is; "": another folder.
+std::string source_of(const std::string& folder);
+
 // The GGUF file in a folder of folder_of(), or the only one in another folder: "" if there is none.
 std::string file_in(const std::string& folder);
 

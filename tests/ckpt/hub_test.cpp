@@ -132,5 +132,14 @@ TEST_F(Hub, FoldersOfDownloads) {
   EXPECT_EQ(hub_hint("./a"), "");
 }
 
+TEST_F(Hub, SnapshotsHaveAnIdAndARevision) {
+  const auto s = hub_source("/c/models--org--name/snapshots/" + kOld + "/");
+  ASSERT_TRUE(s);
+  EXPECT_EQ(s->id, "org/name");
+  EXPECT_EQ(s->revision, kOld);
+  EXPECT_FALSE(hub_source("/models/snapshots/x"));
+  EXPECT_FALSE(hub_source("runs"));
+}
+
 }  // namespace
 }  // namespace redco::ckpt

@@ -66,6 +66,28 @@ std::vector<i32> ids_of(std::string_view text) {
   return ids;
 }
 
+// LLaMA 2's tokenizer puts <s> before a text, so each document begins with it, as lines of JSONL do.
+TEST_F(TokenIndexTest, ADocumentBeginsWithTheTokenThatTheTokenizerAdds) {
+  const auto llama = load_tokenizer(std::string(REDCO_FIXTURES) + "/tokenizers/llama2");
+  const std::optional<i32> bos = llama->special().bos;
+  ASSERT_TRUE(bos);
+  EXPECT_EQ(document_bos(*llama), bos);
+  EXPECT_EQ(document_bos(*bytes_), std::nullopt);
+  spill(file("a.txt"), "one\n\ntwo\n");
+  spill(file("b.txt"), "");
+  const std::vector<i32> one = llama->encode("one"), two = llama->encode("two");
+  EXPECT_EQ(one[0], *bos);
+  std::vector<i32> expected = one;
+  if (const auto eos = llama->special().eos) expected.push_back(*eos);
+  expected.insert(expected.end(), two.begin(), two.end());
+  if (const auto eos = llama->special().eos) expected.push_back(*eos);
+  EXPECT_EQ(all(build({{file("a.txt"), file("b.txt")}, Documents::line}, *llama)), expected);
+  std::erase(expected, *bos);
+  EXPECT_EQ(all(build({.paths = {file("a.txt"), file("b.txt")}, .documents = Documents::line, .bos = false},
+                      *llama)),
+            expected);
+}
+
 TEST_F(TokenIndexTest, ADocumentIsAFileAndItsEos) {
   spill(file("a.txt"), "Hello\r\nworld\n");
   spill(file("b.txt"), "");

@@ -220,6 +220,8 @@ TEST(Gguf, FolderIsMadeOnce) {
   EXPECT_EQ(ckpt::ModelFiles::open(folder).tensors().size(),
             ckpt::open_gguf(kFolder + "qwen3.gguf")[0]->entries().size());
   EXPECT_EQ(gguf::folder_of(REDCO_FIXTURES "/qwen3"), REDCO_FIXTURES "/qwen3");
+  EXPECT_EQ(gguf::source_of(folder), kFolder + "qwen3.gguf");
+  EXPECT_EQ(gguf::source_of(REDCO_FIXTURES "/qwen3"), "");
   unsetenv("XDG_CACHE_HOME");
 }
 

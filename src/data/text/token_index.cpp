@@ -39,12 +39,13 @@ u64 hash_of(const TokenIndexHeader& h) {
   return hash64({reinterpret_cast<const char*>(&h), offsetof(TokenIndexHeader, header_hash)});
 }
 
-Hash128 key_of(const SourceFiles& files, Documents documents, const Tokenizer& tokenizer) {
+Hash128 key_of(const SourceFiles& files, const TextFiles& text, const Tokenizer& tokenizer) {
   Hasher h;
   put(h, kTokenIndexVersion);
-  put(h, static_cast<u64>(documents));
+  put(h, static_cast<u64>(text.documents));
   put(h, tokenizer.fingerprint());
   put(h, static_cast<u64>(tokenizer.special().eos.value_or(-1)));
+  if (const auto bos = text.bos ? document_bos(tokenizer) : std::nullopt) put(h, static_cast<u64>(*bos));
   files.put_into(h);
   return h.digest128();
 }
@@ -154,6 +155,7 @@ void write_token_index(const std::string& path, const Hash128& key, const TextFi
   Hasher data;
   bool document_empty = true;
   const std::optional<i32> eos = tokenizer.special().eos;
+  const std::optional<i32> bos = text.bos ? document_bos(tokenizer) : std::nullopt;
   OrderedWork<std::vector<Text>, std::vector<Ids>> work(
       usable_cpus(),
       [&](std::vector<Text> texts, int) {
@@ -163,6 +165,7 @@ void write_token_index(const std::string& path, const Hash128& key, const TextFi
       },
       [&](std::vector<Ids> blocks) {
         for (Ids& b : blocks) {
+          if (document_empty && !b.ids.empty() && bos) b.ids.insert(b.ids.begin(), *bos);
           document_empty &= b.ids.empty();
           if (b.ends_document && !document_empty && eos) b.ids.push_back(*eos);
           writer.add(b.ids);
@@ -210,11 +213,19 @@ void write_token_index(const std::string& path, const Hash128& key, const TextFi
 
 }  // namespace
 
+std::optional<i32> document_bos(const Tokenizer& tokenizer) {
+  const std::optional<i32> bos = tokenizer.special().bos;
+  const std::string text = "a";
+  const std::vector<i32> ids = tokenizer.encode(text), plain = tokenizer.encode(text, false);
+  const bool added = bos && !ids.empty() && ids.front() == *bos && (plain.empty() || plain.front() != *bos);
+  return added ? bos : std::nullopt;
+}
+
 std::string build_token_index(const TextFiles& text, const Tokenizer& tokenizer,
                               const std::string& cache_folder, const BuildProgress& progress) {
   const double begin = seconds();
   const SourceFiles files(text.paths, cache_folder);
-  const Hash128 key = key_of(files, text.documents, tokenizer);
+  const Hash128 key = key_of(files, text, tokenizer);
   const std::string path = index_path(cache_folder, key, "tokens");
   return find_or_build<TokenIndex>(
       path, begin, [&] { write_token_index(path, key, text, files, tokenizer, progress); },

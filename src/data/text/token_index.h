@@ -12,6 +12,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ namespace redco {
 inline constexpr u32 kTokenIndexVersion = 4;
 
 // The unit of a document. The tokenizer's eos token, if it has one, follows each document that isn't empty.
+// The bos token precedes it if the tokenizer puts it before a text (document_bos).
 enum class Documents : std::uint8_t {
   file,       // a whole file with its line breaks
   line,       // a line without its end; empty lines are skipped
@@ -35,17 +37,21 @@ enum class Documents : std::uint8_t {
 struct TextFiles {
   std::vector<std::string> paths;  // plain or compressed, UTF-8 unless the tokenizer takes any bytes
   Documents documents = Documents::file;
+  bool bos = true;  // false: documents without a bos token
 };
 
+// The bos token, if the tokenizer begins the ids of a text with it (Gemma, LLaMA).
+std::optional<i32> document_bos(const Tokenizer& tokenizer);
+
 // Builds the index of `text` in `cache_folder`, unless a valid one exists, and returns its path. Its name is
-// a hash of the files' contents, of the tokenizer's fingerprint and eos token, and of kTokenIndexVersion, so
-// copies of the files have the same index. Memory is bounded for files of any size: a document is tokenized
-// in blocks of 1 MiB, cut where the tokenizer guarantees that the cut changes no id (Tokenizer::last_cut).
-// Without such a place, a block is cut after its last line break, or, without line breaks, every 16 MiB.
-// Lines and paragraphs have at most 64 MiB. All cores of the process tokenize blocks; the file does not
-// depend on their number. Call it on one rank only. Errors: UsageError (a missing file, a cache folder
-// without the index that can't be written); ContentsError (damaged compressed data, invalid UTF-8 with file
-// and byte, no tokens, a file that changes during the build); IoError.
+// a hash of the files' contents, of the tokenizer's fingerprint, eos and bos token, and of
+// kTokenIndexVersion, so copies of the files have the same index. Memory is bounded for files of any size: a
+// document is tokenized in blocks of 1 MiB, cut where the tokenizer guarantees that the cut changes no id
+// (Tokenizer::last_cut). Without such a place, a block is cut after its last line break, or, without line
+// breaks, every 16 MiB. Lines and paragraphs have at most 64 MiB. All cores of the process tokenize blocks;
+// the file does not depend on their number. Call it on one rank only. Errors: UsageError (a missing file, a
+// cache folder without the index that can't be written); ContentsError (damaged compressed data, invalid
+// UTF-8 with file and byte, no tokens, a file that changes during the build); IoError.
 std::string build_token_index(const TextFiles& text, const Tokenizer& tokenizer,
                               const std::string& cache_folder, const BuildProgress& progress = {});
 
