@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares redco's token ids with those that llama.cpp's tests expect.
+"""Compares redco's token ids with the ids that llama.cpp's tests expect.
 
     peer_tokenizers.py REDCO FOLDER     (scripts/peer-tests calls it)
 

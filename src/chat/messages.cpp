@@ -18,7 +18,7 @@ namespace {
 using jinja::Kind;
 using jinja::Value;
 
-// The joined texts of a content in parts; nullopt if a part is no text.
+// The joined texts of a content in parts; nullopt if a part is not a text.
 std::optional<std::string> joined_parts(const Value& content) {
   std::string out;
   for (const Value& part : content.items()) {

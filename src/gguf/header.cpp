@@ -199,7 +199,7 @@ Tensor read_tensor(Cursor& c) {
   const BlockSize size = size_of(t.type);
   const i64 row = t.shape.empty() ? 1 : t.shape.back();
   if (row % size.elements != 0)
-    throw ContentsError("{}: {} has rows of {} elements, which are no whole blocks of {} ({})", c.path(),
+    throw ContentsError("{}: {} has rows of {} elements, not a multiple of the block size {} ({})", c.path(),
                         t.name, row, size.elements, name_of(t.type));
   t.bytes = elements / size.elements * size.bytes;
   const u64 offset = c.number<u64>();

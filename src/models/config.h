@@ -22,7 +22,7 @@ struct ConfigPlaces {
 // values with expect(). finish() classifies every other key that is not null by transformers' configuration
 // classes (hf_keys.h):
 //   no such attribute for this model_type    can't change a result: one log line lists these keys
-//   an attribute that no code reads          likewise, without a word
+//   an attribute that no code reads          likewise, without a message
 //   the attribute's default                  what redco computes
 //   any other value                          refused: an error
 // Keys of model types that transformers doesn't have, and overrides without an attribute, are errors. Another

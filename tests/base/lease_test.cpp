@@ -137,7 +137,7 @@ TEST_F(Leases, TheLockOfADeadHostIsTakenOverWhenItsLeaseIsStale) {
   l.l_type = F_WRLCK;
   ASSERT_EQ(::fcntl(server, F_OFD_SETLK, &l), 0);
   EXPECT_THAT(refusal(),
-              HasSubstr("in use by process 7 on node9"));  // no lease: nothing says that it is dead
+              HasSubstr("in use by process 7 on node9"));  // no lease: the holder may be alive
   of_another_host(dir_ / "lock.lease", 10);
   EXPECT_EQ(lock_holder(dir_ / "lock"), "");
   {

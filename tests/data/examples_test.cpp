@@ -151,7 +151,7 @@ TEST_F(Examples, KeysOfAlpacaAndShareGpt) {
       "b");
 }
 
-// Forms of other libraries: as the messages that they stand for.
+// Forms of other libraries equal the messages that they describe.
 TEST_F(Examples, FormsOfMessagesAreEqual) {
   const ChatTemplate chat = ChatTemplate::parse(
       "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}</s>{% endfor %}"

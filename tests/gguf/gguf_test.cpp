@@ -1,4 +1,4 @@
-// GGUF files: header, blocks, and the folder that stands for a file (units header, block_types, tensor_names,
+// GGUF files: header, blocks, and the folder made from a file (units header, block_types, tensor_names,
 // folder_config, folder_tokenizer, pre_tokenizers, folder; and ckpt/gguf_file). The files of fixtures/gguf
 // are by llama.cpp's converter and by gguf's quantizers.
 #include <gmock/gmock.h>
@@ -242,7 +242,7 @@ TEST(Gguf, DamagedFilesAreRefused) {
   EXPECT_THAT(with({4, 4}, 0, u64{1} << 63), ::testing::HasSubstr("outside of the file"));
   EXPECT_THAT(with({u64{1} << 40, u64{1} << 40}, 0, 0), ::testing::HasSubstr("has a dim of"));
   EXPECT_THAT(with({0}, 0, 0), ::testing::HasSubstr("has a dim of 0"));
-  EXPECT_THAT(with({33}, 8, 0), ::testing::HasSubstr("no whole blocks of 32 (Q8_0)"));
+  EXPECT_THAT(with({33}, 8, 0), ::testing::HasSubstr("not a multiple of the block size 32 (Q8_0)"));
   EXPECT_THAT(with({256}, 10, 0), ::testing::HasSubstr("the type Q2_K"));
   EXPECT_THAT(with({1, 1, 1, 1, 1}, 0, 0), ::testing::HasSubstr("5 dims"));
   EXPECT_THAT(with({4}, 0, 0, "blk.1.attn_q.weight"), ::testing::HasSubstr("is of no layer from 0 to 0"));

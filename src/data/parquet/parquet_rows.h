@@ -1,5 +1,5 @@
 // The rows of a Parquet file, each as the text of a JSON object {"column": value, ...}: structs are objects,
-// lists arrays, maps with texts as keys objects. Nulls, NaN and binary data that are no UTF-8 are null;
+// lists arrays, maps with texts as keys objects. Nulls, NaN and binary data that are not UTF-8 are null;
 // decimals are numbers, time stamps the integers that are stored.
 //
 // Read are nested columns, pages of versions 1 and 2, all encodings that pyarrow writes, and the codecs

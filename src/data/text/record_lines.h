@@ -1,5 +1,5 @@
 // The records of data files, one after another, each as the text of a JSON object:
-//   jsonl      a line as it is; blank lines are skipped
+//   jsonl      a whole line; blank lines are skipped
 //   json       an element of an array, or an object of several lines (data/text/json_objects.h)
 //   tsv, csv   a row, {"column": "cell", ...}, with the columns' names from the first row; with data.header:
 //              false they are "1", "2", ...
@@ -39,7 +39,7 @@ class RecordLines {
   u64 stored_position() const;  // bytes read so far, of all files
   // Why the last record cannot be read: a row with another number of cells than the first one. "": it can.
   std::string problem() const;
-  // Values of the last record are texts, also those that are numbers.
+  // Values of the last record are texts, numbers too.
   bool only_texts() const;
 
   class File;  // one per format

@@ -13,7 +13,7 @@ namespace redco {
 // of special_tokens_map.json, else of the tokenizer class (tokenizer_class, or the model_type of
 // config.json). Class defaults are left out if `spec` doesn't have them. As in transformers,
 // special_tokens_map.json wins over a config without added_tokens_decoder. A null in `config` means that
-// there is no such token.
+// the token does not exist.
 void complete_roles(nlohmann::json& config, const std::string& folder, const TokenizerSpec& spec);
 
 // Adds to the added_tokens of a tokenizer.json those that only the folder's other files name: the special
