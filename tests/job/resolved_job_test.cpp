@@ -5,6 +5,7 @@
 #include "base/base64.h"
 #include "base/compress.h"
 #include "base/error.h"
+#include "support/temp_dir.h"
 
 namespace redco {
 namespace {
@@ -64,7 +65,9 @@ TEST(ResolvedJob, FilesHaveOnlyTheNamesOfEnvironmentVariables) {
   EXPECT_NE(a.yaml().find("HF_TOKEN: null"), a.yaml().npos) << a.yaml();
   EXPECT_EQ(ResolvedJob::from_text(a.to_text()).job().parallel.environment.values.at("HF_TOKEN"),
             "\"secret-1\"");
-  const JobConfig again = load_job({{"config.resolved.yaml", a.yaml()}}, {});
+  const test::TempDir dir;
+  test::spill(dir / "config.resolved.yaml", a.yaml());
+  const JobConfig again = load_job({dir / "config.resolved.yaml"}, {});
   EXPECT_EQ(again.parallel.environment.values.at("HF_TOKEN"), "null");
 }
 
