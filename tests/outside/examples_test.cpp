@@ -321,7 +321,7 @@ TEST_F(Examples, MistakesInTheirSettingsAreNamed) {
 }
 
 TEST_F(Examples, SgdResumesFromItsMomentumOnly) {
-  const std::string words = "train.momentum=0.5 settings.local_epochs=1 ";
+  const std::string more = "settings.local_epochs=1 ", words = more + "train.momentum=0.5 ";
   const Ran straight = job(kFedAvg, "straight", words + "train.max_steps=9");
   ASSERT_EQ(straight.code, 0) << straight.said;
   for (const char* steps : {"train.max_steps=5", "train.max_steps=9"}) {
@@ -339,7 +339,7 @@ TEST_F(Examples, SgdResumesFromItsMomentumOnly) {
       {"train.momentum=0", "train.optimizer=sgd with momentum, but this job has sgd."},
       {"train.optimizer=adamw train.momentum=0", "train.optimizer was sgd, is adamw"}};
   for (const auto& [optimizer, what] : others) {
-    const Ran r = job(kFedAvg, "resumed", words + "train.max_steps=12 " + optimizer);
+    const Ran r = job(kFedAvg, "resumed", more + "train.max_steps=12 " + optimizer);
     EXPECT_EQ(r.code, 2) << r.said;
     EXPECT_THAT(r.said, HasSubstr(what));
   }
@@ -369,13 +369,13 @@ void write_idx(const std::string& images, const std::string& labels, i64 n, u64 
 TEST_F(Examples, JobsOnIdxFilesAreTheSameOnAnyMesh) {
   write_idx(*dir_ / "train-images", *dir_ / "train-labels", 400, 1);
   write_idx(*dir_ / "test-images", *dir_ / "test-labels", 100, 2);
-  const std::string data =
-      "data='{train: [train-images, train-labels], eval: [test-images, test-labels], label_names: []}' "
-      "settings.image_size=5 "
-      "settings.n_classes=5 train.logging_steps=1 ";
+  const std::string
+      data =
+          "data='{train: [train-images, train-labels], eval: [test-images, test-labels], label_names: []}' train.logging_steps=1 ",
+      shape = "settings.image_size=5 settings.n_classes=5 ";
   const std::pair<Case, std::string> jobs[] = {
-      {kFedAvg, data + "settings.n_clients=30 train.max_steps=20 "},
-      {kDpSgd, data + "settings.lot_size=50 train.global_batch_size=100 train.n_epochs=6 "}};
+      {kFedAvg, data + shape + "settings.n_clients=30 train.max_steps=20 "},
+      {kDpSgd, data + shape + "settings.lot_size=50 train.global_batch_size=100 train.n_epochs=6 "}};
   for (const auto& [c, words] : jobs) {
     const std::string name = std::string("idx-") + c.name;
     for (const auto& [what, where] :
@@ -390,10 +390,10 @@ TEST_F(Examples, JobsOnIdxFilesAreTheSameOnAnyMesh) {
     }
     EXPECT_GT(last_line(name + "1x1", "eval_accuracy")["eval_accuracy"], 0.7) << name;
   }
-  const Ran size = job(kFedAvg, "wrong", data + "settings.image_size=6");
+  const Ran size = job(kFedAvg, "wrong", data + "settings.image_size=6 settings.n_classes=5");
   EXPECT_EQ(size.code, 3) << size.said;
   EXPECT_THAT(size.said, HasSubstr("train-images: image 0"));
-  const Ran label = job(kFedAvg, "wrong", data + "settings.n_classes=4");
+  const Ran label = job(kFedAvg, "wrong", data + "settings.image_size=5 settings.n_classes=4");
   EXPECT_EQ(label.code, 3) << label.said;
   EXPECT_THAT(label.said, HasSubstr("train-labels: label 3"));
 }

@@ -379,17 +379,17 @@ TEST_F(Plugins, TheSkeletonOfAModelTrainsAndGenerates) {
   const Ran plan = command("plan " + job + mesh(1, 2));
   ASSERT_EQ(plan.code, 0) << plan.said;
   const std::string words = "train " + job +
-                            " train.logging_steps=1 train.schedule=constant parallel.threads_per_rank=1 "
-                            "train.max_steps=8 ";
+                            " train.logging_steps=1 train.schedule=constant parallel.threads_per_rank=1 ",
+                    last = " train.max_steps=8";
   for (const auto& [what, where] :
        std::map<std::string, std::string>{{"1x1", mesh(1, 1)}, {"2x1", mesh(2, 1)}, {"1x2", mesh(1, 2)}}) {
     const std::string workdir = "workdir=decoder-" + what;
-    const Ran r = command(words + where + " " + workdir);
+    const Ran r = command(words + where + " " + workdir + last);
     ASSERT_EQ(r.code, 0) << what << "\n" << r.said;
     expect_near("decoder-1x1", "decoder-" + what, 1e-4);
     // A resumed run equals this one.
-    for (const char* steps : {"train.max_steps=5", ""}) {
-      const Ran part = command(words + where + " " + workdir + "-resumed " + steps);
+    for (const std::string& steps : {std::string(" train.max_steps=5"), last}) {
+      const Ran part = command(words + where + " " + workdir + "-resumed" + steps);
       ASSERT_EQ(part.code, 0) << what << "\n" << part.said;
     }
     for (const std::string file : {"model.safetensors", "training/optimizer.safetensors"})

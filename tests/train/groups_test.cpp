@@ -416,6 +416,8 @@ TEST(Groups, APipelineSetsNewValuesAfterAnUpdate) {
           mine.resize(3 * n);
           expected.resize(3 * n);
           EXPECT_EQ(mine, expected);
+          if (sharding != StateSharding::none)
+            return;  // there, another rank may see the end of a gather first
           clamped.name_ = "c";
           EXPECT_THAT(error_text<BugError>([&] { after(clamped); }),
                       ::testing::HasSubstr("'c', which is not a trained parameter"));

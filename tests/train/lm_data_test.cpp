@@ -55,7 +55,8 @@ class LmData : public ::testing::Test {
                                          Documents documents = Documents::file,
                                          bool segmented = false) const {
     spill(dir_ / "a.txt", text);
-    const std::string path = build_token_index({{dir_ / "a.txt"}, documents}, t, cache());
+    // Without a bos token, which the fixtures' documents do not have.
+    const std::string path = build_token_index({{dir_ / "a.txt"}, documents, false}, t, cache());
     return std::make_shared<WindowDataset>(TokenIndex::open(path), length, segmented);
   }
   test::TempDir dir_{test::TempDir::in_memory};
