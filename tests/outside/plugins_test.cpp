@@ -380,15 +380,15 @@ TEST_F(Plugins, TheSkeletonOfAModelTrainsAndGenerates) {
   ASSERT_EQ(plan.code, 0) << plan.said;
   const std::string words = "train " + job +
                             " train.logging_steps=1 train.schedule=constant parallel.threads_per_rank=1 ",
-                    last = " train.max_steps=8";
+                    all_steps = " train.max_steps=8";
   for (const auto& [what, where] :
        std::map<std::string, std::string>{{"1x1", mesh(1, 1)}, {"2x1", mesh(2, 1)}, {"1x2", mesh(1, 2)}}) {
     const std::string workdir = "workdir=decoder-" + what;
-    const Ran r = command(words + where + " " + workdir + last);
+    const Ran r = command(words + where + " " + workdir + all_steps);
     ASSERT_EQ(r.code, 0) << what << "\n" << r.said;
     expect_near("decoder-1x1", "decoder-" + what, 1e-4);
     // A resumed run equals this one.
-    for (const std::string& steps : {std::string(" train.max_steps=5"), last}) {
+    for (const std::string& steps : {std::string(" train.max_steps=5"), all_steps}) {
       const Ran part = command(words + where + " " + workdir + "-resumed" + steps);
       ASSERT_EQ(part.code, 0) << what << "\n" << part.said;
     }
