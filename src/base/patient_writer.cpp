@@ -58,8 +58,10 @@ void PatientWriter::write(std::string_view text) {
       dropped_ += text.size();
       return;
     }
-    put(fmt::format("\nwarning: {} bytes of messages are missing here, because nobody read them\n",
-                    dropped_.exchange(0)));
+    // One write with the text: a pipe that has become ready may take only one.
+    put(fmt::format("\nwarning: {} bytes of messages are missing here, because nobody read them\n{}",
+                    dropped_.exchange(0), text));
+    return;
   }
   put(text);
 }

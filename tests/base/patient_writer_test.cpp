@@ -51,14 +51,8 @@ TEST_F(PatientWriters, AReaderThatStopsDoesNotHoldUpTheWriter) {
   const std::string kept = read();
   EXPECT_EQ(kept.size() % 100, 0u);
   w.write("here again\n");
-  std::string said = read();
-  while (!said.ends_with("again\n")) {  // the writer may need several writes
-    const std::string more = read();
-    if (more.empty()) break;
-    said += more;
-  }
   EXPECT_EQ(
-      said,
+      read(),
       fmt::format("\nwarning: {} bytes of messages are missing here, because nobody read them\nhere again\n",
                   100'000 - kept.size()));
 }
