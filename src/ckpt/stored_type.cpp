@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "base/half.h"
 
 namespace redco::ckpt {
 namespace {
@@ -127,14 +128,7 @@ std::optional<StoredType> stored_type(std::string_view name) {
   return std::nullopt;
 }
 
-// Avoids subnormal floats, which are lost if the process flushes them to zero.
-float from_f16(std::uint16_t h) {
-  u32 sign = static_cast<u32>(h & 0x8000) << 16, rest = h & 0x7fff;
-  u32 subnormal = std::bit_cast<u32>(static_cast<float>(rest) * 0x1p-24f);
-  u32 normal = (rest << 13) +
-               (rest < 0x7c00 ? 112u << 23 : 224u << 23);  // the exponent's bias becomes 127 instead of 15
-  return std::bit_cast<float>(sign | (rest < 0x400 ? subnormal : normal));
-}
+float from_f16(std::uint16_t h) { return float_of_half(h); }
 
 std::uint16_t to_f16(float x) {
   u32 bits = std::bit_cast<u32>(x), sign = bits >> 16 & 0x8000;

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cmath>
 #include <cstring>
 
 #include "base/error.h"
+#include "base/half.h"
 
 namespace redco::gguf {
 
@@ -37,23 +37,7 @@ const TypeRow* row_of(std::uint32_t number) {
 
 std::uint16_t half_bits(const unsigned char* p) { return static_cast<std::uint16_t>(p[0] | p[1] << 8); }
 
-// IEEE 754 binary16 to binary32.
-float from_half(std::uint16_t h) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(h >> 15) << 31;
-  const int exponent = h >> 10 & 31;
-  const std::uint32_t fraction = h & 1023;
-  if (exponent == 0) {
-    const float tiny = std::ldexp(static_cast<float>(fraction), -24);
-    return sign ? -tiny : tiny;
-  }
-  const std::uint32_t bits = exponent == 31
-                                 ? sign | 0x7F800000U | fraction << 13
-                                 : sign | static_cast<std::uint32_t>(exponent + 112) << 23 | fraction << 13;
-  float out;
-  std::memcpy(&out, &bits, 4);
-  return out;
-}
-float half_at(const unsigned char* p) { return from_half(half_bits(p)); }
+float half_at(const unsigned char* p) { return float_of_half(half_bits(p)); }
 
 template <class T>
 T plain(const unsigned char* p) {

@@ -223,7 +223,7 @@ void llama_like(const Model& m, Config& c, const std::string& architecture) {
   if (type == "qwen3_moe") c.j["norm_topk_prob"] = true;  // of the published models; the file doesn't say
 }
 
-void gpt2(const Model& m, Config& c) {
+void gpt2(Config& c) {
   c.j["model_type"] = "gpt2";
   c.j["architectures"] = {"GPT2LMHeadModel"};
   c.need("n_positions", "context_length");
@@ -235,7 +235,6 @@ void gpt2(const Model& m, Config& c) {
   c.j["activation_function"] = "gelu_new";
   // Converters store the tied head as output.weight too.
   c.j["tie_word_embeddings"] = true;
-  (void)m;
 }
 
 void bert(const Model& m, Config& c) {
@@ -268,7 +267,7 @@ std::string folder_config(const Model& m) {
   if (architecture.starts_with("gemma"))
     gemma(m, c, architecture);
   else if (architecture == "gpt2")
-    gpt2(m, c);
+    gpt2(c);
   else if (architecture == "bert")
     bert(m, c);
   else
