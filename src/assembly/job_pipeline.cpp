@@ -84,6 +84,7 @@ std::string example_fingerprint(const JobConfig& job, const Pipeline& pipeline) 
   d.n_workers.reset();
   std::string text = dump_settings(settings_of(d)) + job.settings.json();
   text += pipeline.origin.empty() ? job.pipeline : read_file(job.pipeline, i64{1} << 30);
+  text += pipeline.code_hash;
   if (pipeline.tokenizer) text += pipeline.tokenizer->fingerprint();
   if (pipeline.tokenizer) text += "prompts 2";  // raised when a prompt could give other tokens
   if (const auto& chat = pipeline.settings->chat_template) text += chat->source();
@@ -109,15 +110,27 @@ std::shared_ptr<const Dataset> open_source(const JobConfig& job, const DataSourc
 
 namespace {
 
+void describe_source(const DataSource& source, bool evaluation, const Dataset& data) {
+  if (Context::current().world().rank() != 0) return;
+  const std::string what = data.describe();
+  info("[data] {}: {}", source_name(source, evaluation),
+       what.empty() ? fmt::format("{} examples", data.size()) : what);
+}
+
+// The data that a pipeline opens although the job names no files; null: there are none.
+std::shared_ptr<const Dataset> own_data(const JobConfig& job, bool evaluation, Pipeline& pipeline,
+                                        const std::string& folder, const std::string& cache) {
+  if (!in_pipeline(pipeline, "opens_own_data()", [&] { return pipeline.opens_own_data(); })) return nullptr;
+  auto data = open_source(job, {}, evaluation, pipeline, folder, cache);
+  if (data) describe_source({}, evaluation, *data);
+  return data;
+}
+
 std::shared_ptr<const Dataset> make_source(const JobConfig& job, const DataSource& source, bool evaluation,
                                            Pipeline& pipeline, const std::string& folder,
                                            const std::string& cache) {
   if (auto data = open_source(job, source, evaluation, pipeline, folder, cache)) {
-    if (Context::current().world().rank() == 0) {
-      const std::string what = data->describe();
-      info("[data] {}: {}", source_name(source, evaluation),
-           what.empty() ? fmt::format("{} examples", data->size()) : what);
-    }
+    describe_source(source, evaluation, *data);
     return data;
   }
   const Model* model = pipeline.model;
@@ -139,7 +152,7 @@ std::shared_ptr<const Dataset> make_training_data(const JobConfig& job, Pipeline
   std::vector<Mixture::Source> sources;
   for (const DataSource& s : job.data.sources(false))
     sources.push_back({s.name, s.weight, make_source(job, s, false, pipeline, folder, cache)});
-  if (sources.empty()) return nullptr;
+  if (sources.empty()) return own_data(job, false, pipeline, folder, cache);
   if (job.data.mixture.empty()) return sources[0].data;
   Group& world = Context::current().world();
   std::shared_ptr<const Dataset> mixture;
@@ -159,6 +172,8 @@ std::vector<EvalSet> make_eval_sets(const JobConfig& job, Pipeline& pipeline, co
   std::vector<EvalSet> sets;
   for (const DataSource& s : job.data.sources(true))
     sets.push_back({make_source(job, s, true, pipeline, folder, cache), s.name});
+  if (sets.empty())
+    if (auto data = own_data(job, true, pipeline, folder, cache)) sets.push_back({std::move(data), ""});
   return sets;
 }
 

@@ -159,7 +159,7 @@ void refuse_untrusted(const JobConfig& given, const std::string& pipeline, const
       std::any_of(given.plugins.begin(), given.plugins.end(), named) || is_trusted(pipeline))
     return;
   throw UsageError(
-      "[checkpoint] {} names the pipeline {}, a shared object, and would run its code. If it is yours, name it "
+      "[checkpoint] {} names the pipeline {}, and would run its code. If it is yours, name it "
       "(pipeline={}) or trust it once (`redco trust {}`)",
       checkpoint, pipeline, pipeline, pipeline);
 }

@@ -242,9 +242,10 @@ void check_generation(const std::string& section, const GenerationSettings& g, C
 void check_model(const JobConfig& job, Checks& c) {
   const std::string_view p = job.pipeline;
   const PipelineInfo* info = pipeline_info(job.pipeline);
-  if (!info && p.find('/') == std::string::npos && !p.ends_with(".so")) {
+  if (!info && p.find('/') == std::string::npos && !p.ends_with(".so") && !p.ends_with(".py")) {
     const std::string near = nearest(job.pipeline, pipeline_names());
-    c.problem("{}: unknown pipeline; {}expected one of {}, or the path of a shared object such as ./mine.so",
+    c.problem("{}: unknown pipeline; {}expected one of {}, or the path of a pipeline such as ./mine.py or "
+              "./mine.so",
               c.cite("pipeline", excerpt(p)), near.empty() ? "" : "did you mean " + near + "? ",
               fmt::join(pipeline_names(), ", "));
   }

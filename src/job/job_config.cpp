@@ -13,6 +13,7 @@
 #include "job/named_models.h"
 #include "job/shipped_jobs.h"
 #include "pipeline/shared_objects.h"
+#include "pipeline/load_python.h"
 #include "pipelines/pipelines.h"
 
 namespace redco {
@@ -135,10 +136,16 @@ JobConfig load_job(const std::vector<std::string>& files, const std::vector<std:
   return job;
 }
 
-std::vector<std::string> shared_objects(const JobConfig& job) {
+std::vector<std::string> user_code_files(const JobConfig& job) {
   std::vector<std::string> out = job.plugins;
   const auto file = file_info(job.pipeline);
   if (!pipeline_info(job.pipeline) && file && file->kind == FileInfo::file) out.push_back(job.pipeline);
+  return out;
+}
+
+std::vector<std::string> shared_objects(const JobConfig& job) {
+  std::vector<std::string> out = user_code_files(job);
+  std::erase_if(out, is_python_pipeline);
   return out;
 }
 

@@ -91,6 +91,8 @@ JobConfig load_job(const std::vector<std::string>& files, const std::vector<std:
 void load_plugins(const JobConfig& job);
 // The paths of those shared objects.
 std::vector<std::string> shared_objects(const JobConfig& job);
+// The same with the pipeline's Python file: all code of the user that the job names.
+std::vector<std::string> user_code_files(const JobConfig& job);
 
 // Replaces the folders among the data files by the files in them (data/index/data_folders.h). If the pipeline
 // may read folders of images, a folder stays if it has subfolders or no data file. Logs the number of files

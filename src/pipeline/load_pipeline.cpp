@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/user_code.h"
+#include "pipeline/load_python.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/plugin.h"
 #include "pipeline/shared_objects.h"
@@ -7,6 +8,7 @@
 namespace redco {
 
 std::unique_ptr<Pipeline> load_pipeline(const std::string& path) {
+  if (is_python_pipeline(path)) return load_python_pipeline(path);
   const PluginExport* found = nullptr;
   for (const PluginExport* e : load_shared_object(path, "pipeline").exports) {
     if (!e->pipeline) continue;

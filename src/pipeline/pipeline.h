@@ -163,6 +163,9 @@ class Pipeline {
     (void)request;
     return nullptr;
   }
+  // True if open() may have data of its own: without data.train or data.eval it is then called with no files,
+  // and null means that there are none.
+  virtual bool opens_own_data() const { return false; }
   // Converts a line of predict.input, or {"prompt": text} of predict.prompt, to an example for predict(); the
   // job sets its ordinal and id. ContentsErrors begin with `where`. nullopt: prompts as in pipeline lm.
   virtual std::optional<Example> request(const std::string& json, const std::string& where) const {
@@ -259,6 +262,8 @@ class Pipeline {
   std::map<std::string, NamedModel> models;
   // The shared object and the place of its setting, "./mine.so (job.yaml:1:11)"; "": a built-in pipeline.
   std::string origin;
+  // Of a Python script and the modules beside it that it imports; "": `origin` is all of the code.
+  std::string code_hash;
   std::shared_ptr<const PipelineSettings> settings = std::make_shared<PipelineSettings>();
   JobData train_data;
   std::vector<EvalSet> eval_sets;
@@ -312,7 +317,8 @@ Tensor value_rows(std::span<const Example> mine, const BatchShape& s, const std:
 
 // --- users' shared objects ---
 
-// Loads `path` and creates its pipeline. UsageError: no such file, not a pipeline, built against other
+// Loads `path`, a shared object or a Python script (pipeline/load_python.h), and creates its pipeline.
+// UsageError: no such file, not a pipeline, built against other
 // headers than this library (pipeline/abi.h).
 std::unique_ptr<Pipeline> load_pipeline(const std::string& path);
 

@@ -210,49 +210,74 @@ std::optional<Example> read_line(const RecordLines& lines, const std::string& li
   }
 }
 
-void write_records(const std::string& path, const std::vector<std::string>& files, const OpenLines& open,
-                   bool skip_bad, const ReadRecord& read) {
-  DurableFile file = DurableFile::create(path);
-  u64 at = 0;
-  const auto append = [&](const void* data, std::size_t n) {
-    file.append({static_cast<const char*>(data), n});
-    at += n;
-  };
-  append(kMagic.data(), kMagic.size());
-  append(std::string(32, '0').data(), 32);
-  Hasher hasher;
-  std::vector<Place> places;
-  RecordFileEnd end;
-  std::string bad;
-  RecordLines lines = open();
-  for (std::string line; lines.next(line);) {
-    std::optional<Example> e;
-    try {
-      e = read_line(lines, line, read);
-    } catch (const ContentsError& error) {
-      if (!skip_bad) throw ContentsError("{}; data.skip_bad=true skips and counts such lines", error.what());
-      if (end.bad_lines++ < kBadLinesShown) bad += fmt::format("\n  {}", error.what());
-    }
-    if (!e) continue;
-    Place& p = places.emplace_back(Place{.offset = at});
-    p.length = ExampleList({*e}, "").length(0);
-    const std::string text = examples_to_json({std::move(*e)});
+// Writes a file of records.
+class RecordWriter {
+ public:
+  explicit RecordWriter(const std::string& path) : file_(DurableFile::create(path)) {
+    append(kMagic.data(), kMagic.size());
+    append(std::string(32, '0').data(), 32);
+  }
+  void add(Example e) {
+    Place& p = places_.emplace_back(Place{.offset = at_});
+    p.length = longest_ids(e);
+    const std::string text = examples_to_json({std::move(e)});
     p.bytes = static_cast<i64>(text.size());
     append(text.data(), text.size());
-    hasher.update(text.data(), text.size());
+    hasher_.update(text.data(), text.size());
   }
-  if (places.empty())
-    throw ContentsError(
-        "[data] {} has no examples{}", words_of_files(files),
-        end.bad_lines == 0 ? "" : fmt::format("; {} bad lines, the first:{}", end.bad_lines, bad));
-  append(bad.data(), bad.size());
-  end.bad_bytes = bad.size();
-  end.examples = places.size();
-  end.table = at;
-  append(places.data(), places.size() * sizeof(Place));
-  append(&end, sizeof end);
-  file.pwrite(static_cast<i64>(kMagic.size()), hasher.digest128().hex().data(), 32);
-  file.commit();
+  void add_bad(const std::string& why) {
+    if (end_.bad_lines++ < kBadLinesShown) bad_ += fmt::format("\n  {}", why);
+  }
+  // source: in the error for no examples.
+  void finish(const std::string& source) {
+    if (places_.empty())
+      throw ContentsError(
+          "[data] {} has no examples{}", source,
+          end_.bad_lines == 0 ? "" : fmt::format("; {} bad lines, the first:{}", end_.bad_lines, bad_));
+    append(bad_.data(), bad_.size());
+    end_.bad_bytes = bad_.size();
+    end_.examples = places_.size();
+    end_.table = at_;
+    append(places_.data(), places_.size() * sizeof(Place));
+    append(&end_, sizeof end_);
+    file_.pwrite(static_cast<i64>(kMagic.size()), hasher_.digest128().hex().data(), 32);
+    file_.commit();
+  }
+
+ private:
+  void append(const void* data, std::size_t n) {
+    file_.append({static_cast<const char*>(data), n});
+    at_ += n;
+  }
+  DurableFile file_;
+  u64 at_ = 0;
+  Hasher hasher_;
+  std::vector<Place> places_;
+  RecordFileEnd end_;
+  std::string bad_;
+};
+
+void write_records(const std::string& path, const std::vector<std::string>& files, const OpenLines& open,
+                   bool skip_bad, const ReadRecord& read) {
+  RecordWriter writer(path);
+  RecordLines lines = open();
+  for (std::string line; lines.next(line);) {
+    try {
+      if (auto e = read_line(lines, line, read)) writer.add(std::move(*e));
+    } catch (const ContentsError& error) {
+      if (!skip_bad) throw ContentsError("{}; data.skip_bad=true skips and counts such lines", error.what());
+      writer.add_bad(error.what());
+    }
+  }
+  writer.finish(words_of_files(files));
+}
+
+CachedIndex facts_of(const RecordFile& f) {
+  CachedIndex c;
+  c.unit = "example";
+  c.examples = f.size();
+  for (i64 i = 0; i < f.size(); ++i) c.tokens += f.length(i);
+  return c;
 }
 
 // The path of the records' file, which is built unless the cache has it. settings: null: JSONL.
@@ -268,13 +293,7 @@ std::string build_records(const DataRequest& request, const DataSettings* settin
   const std::string path = index_path(request.cache, hasher.digest128(), "records");
   return find_or_build<RecordFile>(
       path, begin, [&] { write_records(path, files, open, request.skip_bad, read); },
-      [](const RecordFile& f) {
-        CachedIndex c;
-        c.unit = "example";
-        c.examples = f.size();
-        for (i64 i = 0; i < f.size(); ++i) c.tokens += f.length(i);
-        return c;
-      });
+      facts_of);
 }
 
 std::shared_ptr<const Dataset> open_records(const DataRequest& request, const DataSettings* settings,
@@ -286,6 +305,30 @@ std::shared_ptr<const Dataset> open_records(const DataRequest& request, const Da
 
 }  // namespace
 
+std::shared_ptr<const Dataset> spool_examples(const DataRequest& request, const std::string& key,
+                                              const std::function<std::optional<Example>()>& next) {
+  const auto build = [&] {
+    const double begin = seconds();
+    Hasher hasher;
+    put(hasher, request.fingerprint);
+    put(hasher, request.evaluation);
+    put(hasher, "spooled " + key);
+    for (const std::string& f : request.files) put(hasher, f);
+    const std::string path = index_path(request.cache, hasher.digest128(), "records");
+    if (key.empty()) remove_file(path);
+    return find_or_build<RecordFile>(
+        path, begin,
+        [&] {
+          RecordWriter writer(path);
+          while (auto e = next()) writer.add(std::move(*e));
+          writer.finish("the pipeline's open()");
+        },
+        facts_of);
+  };
+  return open_indexed({.build = build, .open = [](const std::string& path) {
+                         return std::make_shared<RecordFile>(RecordFile::open(path));
+                       }});
+}
 std::shared_ptr<const Dataset> read_jsonl(const DataRequest& request, const ReadRecord& read) {
   return open_records(request, nullptr, read);
 }

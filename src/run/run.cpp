@@ -279,7 +279,7 @@ int run_rank(std::unique_ptr<Group> world, const RunRequest& request, const Reso
     MeshNames names;
     names.given_ranks = fmt::format("the number of started ranks ({})", n);
     const Mesh mesh = mesh_of(n, job.job().parallel.n_model_shards, names);
-    agree_on_program(*ranks, rank_facts(job.hash(), shared_objects(job.job())));
+    agree_on_program(*ranks, rank_facts(job.hash(), user_code_files(job.job())));
     Context context(mesh, std::move(world));
     Context::Use use(context);
     const activity::Phase load("load");

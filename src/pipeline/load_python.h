@@ -1,0 +1,18 @@
+// Pipelines in Python: `pipeline: ./mine.py`. They run in a library of their own, libredco_python.so beside
+// libredco.so, which is loaded when the first one is needed; redco itself never links Python.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "pipeline/pipeline.h"
+
+namespace redco {
+
+inline bool is_python_pipeline(const std::string& name) { return name.ends_with(".py"); }
+
+// Runs the script and creates its pipeline. UsageError: no such file, no library for Python (with the packages
+// to install), an error in the script (with its lines), no class derived from redco.Pipeline.
+std::unique_ptr<Pipeline> load_python_pipeline(const std::string& path);
+
+}  // namespace redco

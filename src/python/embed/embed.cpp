@@ -1,0 +1,105 @@
+// libredco_python.so: starts a Python interpreter in a rank, and hands over to the module redco._redco. It alone
+// links Python's library.
+#include <Python.h>
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "pipeline/pipeline.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using MakePipeline = std::unique_ptr<redco::Pipeline> (*)(const std::string& path);
+
+// The folder with the package redco: of an installed redco, or of a build folder.
+std::string package_folder() {
+  Dl_info info{};
+  dladdr(reinterpret_cast<const void*>(&package_folder), &info);
+  const fs::path here = fs::weakly_canonical(info.dli_fname).parent_path();
+  for (const fs::path& p : {here / "redco" / "python", here.parent_path() / "python"})
+    if (fs::exists(p / "redco" / "__init__.py")) return p.string();
+  throw redco::UsageError("[pipeline] the Python package redco is missing beside {}. Install redco again",
+                          info.dli_fname);
+}
+
+std::string error_text() {
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  PyObject* text = value ? PyObject_Str(value) : nullptr;
+  const char* utf8 = text ? PyUnicode_AsUTF8(text) : nullptr;
+  const std::string out = utf8 ? utf8 : "an unknown error";
+  PyErr_Clear();
+  return out;
+}
+
+void check(const PyStatus& status, const char* what) {
+  if (PyStatus_Exception(status))
+    throw redco::UsageError("[pipeline] Python does not start: {}: {}", what,
+                            status.err_msg ? status.err_msg : "unknown error");
+}
+
+void start() {
+  PyConfig config;
+  PyConfig_InitPythonConfig(&config);
+  config.install_signal_handlers = 0;  // signals stay redco's
+  config.parse_argv = 0;
+  config.buffered_stdio = 0;  // what user code prints appears, however the process ends
+  config.use_hash_seed = 1;   // sets and dicts have the same order on all ranks
+  config.hash_seed = 0;
+  check(PyConfig_SetBytesString(&config, &config.program_name, REDCO_PYTHON), "its program");
+  check(Py_InitializeFromConfig(&config), "initialization");
+  PyConfig_Clear(&config);
+}
+
+// Puts folders in front of sys.path: the package redco, and the packages of an activated virtual environment.
+void add_paths() {
+  PyObject* path = PySys_GetObject("path");  // borrowed
+  const auto add = [&](const std::string& folder, bool first) {
+    PyObject* text = PyUnicode_DecodeFSDefault(folder.c_str());
+    if (first) PyList_Insert(path, 0, text);
+    else PyList_Append(path, text);
+    Py_DECREF(text);
+  };
+  add(package_folder(), true);
+  const char* environment = std::getenv("VIRTUAL_ENV");
+  if (!environment || !*environment) return;
+  const fs::path packages = fs::path(environment) / "lib" /
+                            ("python" + std::to_string(PY_MAJOR_VERSION) + "." + std::to_string(PY_MINOR_VERSION)) /
+                            "site-packages";
+  if (fs::exists(packages)) add(packages.string(), true);
+}
+
+MakePipeline make_pipeline_function() {
+  static const MakePipeline make = [] {
+    if (!Py_IsInitialized()) {
+      start();
+      add_paths();
+      PyEval_SaveThread();  // ranks take the lock when they call Python
+    }
+    const PyGILState_STATE lock = PyGILState_Ensure();
+    PyObject* package = PyImport_ImportModule("redco");
+    PyObject* module = package ? PyImport_ImportModule("redco._redco") : nullptr;
+    PyObject* capsule = module ? PyObject_GetAttrString(module, "_make_pipeline") : nullptr;
+    const std::string problem = capsule ? "" : error_text();
+    void* function = capsule ? PyCapsule_GetPointer(capsule, nullptr) : nullptr;
+    PyGILState_Release(lock);
+    if (!function)
+      throw redco::UsageError("[pipeline] Python can't import redco: {}. A pipeline in Python needs NumPy "
+                              "(Debian: python3-numpy) for Python {}.{}",
+                              problem, PY_MAJOR_VERSION, PY_MINOR_VERSION);
+    return reinterpret_cast<MakePipeline>(function);
+  }();
+  return make;
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) redco::Pipeline* redco_python_pipeline(const char* path) {
+  return make_pipeline_function()(path).release();
+}

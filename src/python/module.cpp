@@ -1,0 +1,23 @@
+#include "pipeline/pipeline.h"
+#include "python/bindings.h"
+#include "python/python_pipeline.h"
+
+PYBIND11_MODULE(_redco, m) {
+  using namespace redco::python;
+  m.doc() = "The part of the package redco that is written in C++.";
+  bind_errors(m);
+  bind_tensor(m);
+  py::class_<redco::ApplyOptions>(m, "ApplyOptions", "Options of a forward pass.")
+      .def(py::init<>())
+      .def_readwrite("train", &redco::ApplyOptions::train)
+      .def_readwrite("last_position_only", &redco::ApplyOptions::last_position_only)
+      .def_readwrite("segmented", &redco::ApplyOptions::segmented);
+  bind_params(m);
+  bind_models(m);
+  bind_examples(m);
+  bind_ops(m);
+  bind_more_ops(m);
+  bind_pipeline(m);
+  // For libredco_python.so, which has started this interpreter.
+  m.attr("_make_pipeline") = py::capsule(reinterpret_cast<void*>(&make_python_pipeline));
+}

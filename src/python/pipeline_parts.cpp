@@ -1,0 +1,284 @@
+// What a Python pipeline reads of its job, and the helpers that belong to a pipeline.
+#include <nlohmann/json.hpp>
+
+#include "chat/chat_template.h"
+#include "config/bind.h"
+#include "pipeline/token_rows.h"
+#include "pipelines/text_generation.h"
+#include "python/script.h"
+
+namespace redco::python {
+
+namespace {
+
+// `with ctx.scope(name, k):`
+struct Scope {
+  SharedText before, inside;
+  bool entered = false;
+};
+
+// A setting of the user's dataclass, and its value.
+struct OwnSetting {
+  Setting setting;
+  std::vector<SettingValue> values;
+};
+
+SettingValue to_value(const py::handle& x) {
+  if (x.is_none()) return {};
+  if (py::isinstance<py::bool_>(x)) return py::cast<bool>(x);
+  if (py::isinstance<py::int_>(x)) return py::cast<i64>(x);
+  if (py::isinstance<py::float_>(x)) return py::cast<double>(x);
+  return py::cast<std::string>(x);
+}
+py::object from_value(const SettingValue& v) {
+  return std::visit(
+      [](const auto& x) -> py::object {
+        if constexpr (std::is_same_v<std::decay_t<decltype(x)>, std::monostate>) return py::none();
+        else return py::cast(x);
+      },
+      v);
+}
+
+// specs: a list of (name, kind, is a list, may be None, choices, help, default).
+py::dict load_settings(const JobHandle& job, const py::list& specs) {
+  std::vector<std::shared_ptr<OwnSetting>> own;
+  std::vector<Setting> settings;
+  for (const py::handle& spec : specs) {
+    const py::tuple t = py::cast<py::tuple>(spec);
+    auto s = std::make_shared<OwnSetting>();
+    const std::string kind = py::cast<std::string>(t[1]);
+    s->setting.name = py::cast<std::string>(t[0]);
+    s->setting.kind = kind == "bool"    ? Setting::Kind::boolean
+                      : kind == "int"   ? Setting::Kind::integer
+                      : kind == "float" ? Setting::Kind::real
+                                        : Setting::Kind::text;
+    s->setting.list = py::cast<bool>(t[2]);
+    s->setting.nullable = py::cast<bool>(t[3]);
+    s->setting.choices = py::cast<std::vector<std::string>>(t[4]);
+    s->setting.help = py::cast<std::string>(t[5]);
+    if (s->setting.list) {
+      for (const py::handle& x : t[6]) s->values.push_back(to_value(x));
+    } else {
+      s->values.push_back(to_value(t[6]));
+    }
+    OwnSetting* place = s.get();
+    s->setting.get = [place] { return place->values; };
+    s->setting.set = [place](const std::vector<SettingValue>& v) { place->values = v; };
+    settings.push_back(s->setting);
+    own.push_back(std::move(s));
+  }
+  const SectionText& section = job.pipeline->settings->own;
+  load_section(settings, "settings", section, section.origins);
+  py::dict out;
+  for (const auto& s : own) {
+    if (s->setting.list) {
+      py::list values;
+      for (const SettingValue& v : s->values) values.append(from_value(v));
+      out[s->setting.name.c_str()] = values;
+    } else {
+      py::object v = from_value(s->values.at(0));
+      if (s->setting.kind == Setting::Kind::real && !v.is_none()) v = py::float_(py::cast<double>(v));
+      out[s->setting.name.c_str()] = v;
+    }
+  }
+  return out;
+}
+
+// The job's generation settings, with others in their place.
+TextGeneration generation_of(const JobHandle& job, const py::dict& given) {
+  TextGeneration g = job.pipeline->settings->generation;
+  if (given.contains("batch_size")) {
+    g.batch_size = py::cast<i64>(given["batch_size"]);
+    given.attr("pop")("batch_size");
+  }
+  load_section(settings_of(g.settings), "generation",
+               SectionText(py::cast<std::string>(glue("dumps")(given))), {});
+  return g;
+}
+
+template <class T>
+py::object or_none(const JobPart<T>& part) {
+  return part ? py::cast(static_cast<const T*>(part), py::return_value_policy::reference) : py::none();
+}
+
+void bind_context(py::module_& m) {
+  py::class_<Scope>(m, "_Scope")
+      .def("__enter__",
+           [](Scope& s) {
+             SharedText& place = Context::current().random_scope;
+             s.before = place;
+             place = s.inside;
+             s.entered = true;
+           })
+      .def("__exit__", [](Scope& s, const py::args&) { Context::current().random_scope = s.before; });
+  py::class_<StepContext>(m, "StepContext")
+      .def_readonly("apply", &StepContext::apply)
+      .def_readonly("step", &StepContext::step)
+      .def_readonly("epoch", &StepContext::epoch)
+      .def_property_readonly("train", [](const StepContext& c) { return c.apply.train; })
+      .def("scope",
+           [](const StepContext& c, const std::string& name, i64 k) {
+             Scope s;
+             SharedText& place = Context::current().random_scope;
+             const auto inside = c.scope(name, k);
+             s.inside = place;
+             return s;
+           },
+           "name"_a, "k"_a = 0, "`with ctx.scope(name, k):` other random draws in another pass.")
+      .def("agree", &StepContext::agree, "tensor"_a, Free(),
+           "The first rank's value of a one-element tensor, for branches on data.")
+      .def("rng",
+           [](const StepContext& c, const std::string& name) {
+             return glue("rng")(Context::current().random.seed, name, c.step, c.epoch);
+           },
+           "name"_a, "A NumPy generator with the key of (seed, name, step, epoch): the same on all ranks.")
+      .def("on_first",
+           [](const StepContext&, const py::function& f) {
+             std::string text;
+             Group& world = Context::current().world();
+             {
+               const py::gil_scoped_release unlocked;
+               world.on_first([&] {
+                 text = with_python([&] { return py::cast<std::string>(glue("dumps")(f())); });
+               });
+               text = world.agree(text);
+             }
+             return glue("loads")(text);
+           },
+           "f"_a, "f() of the first rank, on all ranks: what may differ between them. The result is JSON.");
+}
+
+void bind_handle(py::module_& m) {
+  py::class_<NamedModel>(m, "NamedModel")
+      .def_property_readonly("model", [](const NamedModel& n) { return or_none(n.model); })
+      .def_property_readonly("tokenizer", [](const NamedModel& n) { return or_none(n.tokenizer); });
+  py::class_<DataRequest>(m, "DataRequest")
+      .def_readonly("evaluation", &DataRequest::evaluation)
+      .def_readonly("files", &DataRequest::files)
+      .def_readonly("max_length", &DataRequest::max_length);
+  py::class_<Rollout>(m, "Rollout")
+      .def_readonly("ids", &Rollout::ids)
+      .def_readonly("text", &Rollout::text)
+      .def_readonly("log_probs", &Rollout::log_probs)
+      .def_readonly("finish_reason", &Rollout::finish_reason);
+
+  const auto job = [](const JobHandle& h) -> const PipelineSettings& { return *h.pipeline->settings; };
+  py::class_<JobHandle, std::shared_ptr<JobHandle>> h(m, "_Job");
+  h.def_property_readonly("model", [](const JobHandle& x) { return or_none(x.pipeline->model); })
+      .def_property_readonly("tokenizer", [](const JobHandle& x) { return or_none(x.pipeline->tokenizer); })
+      .def_property_readonly("models",
+                             [](const JobHandle& x) {
+                               py::dict out;
+                               for (const auto& [name, n] : x.pipeline->models)
+                                 out[name.c_str()] = py::cast(&n, py::return_value_policy::reference);
+                               return out;
+                             })
+      .def_property_readonly(
+          "train_data", [](const JobHandle& x) { return std::shared_ptr<const Dataset>(x.pipeline->train_data); })
+      .def_property_readonly("chat_template",
+                             [job](const JobHandle& x) -> py::object {
+                               const auto& c = job(x).chat_template;
+                               return c ? py::cast(std::const_pointer_cast<ChatTemplate>(c)) : py::none();
+                             })
+      .def_property_readonly("seed", [job](const JobHandle& x) { return job(x).train.seed; })
+      .def_property_readonly("max_length", [job](const JobHandle& x) { return job(x).data.max_length; })
+      .def_property_readonly("label_smoothing", [job](const JobHandle& x) { return job(x).train.label_smoothing; })
+      .def_property_readonly("global_batch_size",
+                             [job](const JobHandle& x) { return job(x).train.global_batch_size; })
+      .def_property_readonly("n_epochs", [job](const JobHandle& x) { return job(x).train.n_epochs; })
+      .def_property_readonly("max_steps", [job](const JobHandle& x) { return job(x).train.max_steps; })
+      .def_property_readonly("max_new_tokens",
+                             [job](const JobHandle& x) { return job(x).generation.settings.max_new_tokens; })
+      .def_property_readonly("weights_folder", [job](const JobHandle& x) { return job(x).weights_folder; })
+      .def_property_readonly("model_folder", [job](const JobHandle& x) { return job(x).model_folder; })
+      .def("load_settings", &load_settings)
+      .def("reference",
+           [](const JobHandle& x, const ParamTree& params) {
+             const FixedModel f = reference_model(*x.pipeline, params);
+             return py::make_tuple(py::cast(&f.model, py::return_value_policy::reference), f.params);
+           })
+      .def("predict_text",
+           [](const JobHandle& x, const ParamTree& params, const py::list& examples, const StepContext& ctx,
+              const py::dict& given) {
+             const TextGeneration g = generation_of(x, given);
+             const std::vector<Example> asked = to_examples(examples);
+             const py::gil_scoped_release unlocked;
+             return predict_text(*x.pipeline->model, *x.pipeline->tokenizer, params, asked, g, ctx);
+           })
+      .def("sample",
+           [](const JobHandle& x, const ParamTree& params, const std::vector<std::vector<i32>>& prompts,
+              i64 first_ordinal, const py::dict& given) {
+             const TextGeneration g = generation_of(x, given);
+             const py::gil_scoped_release unlocked;
+             return sample(*x.pipeline, params, prompts, g, first_ordinal);
+           })
+      .def("score_examples",
+           [](const JobHandle&, const ParamTree& params, const py::list& examples, i64 batch_size,
+              const py::object& f) {
+             const std::vector<Example> rows = to_examples(examples);
+             const Score score = [held = hold(f)](const ParamTree& p, std::span<const Example> mine,
+                                                  const BatchShape& shape) {
+               return with_python(
+                   [&] { return py::cast<Tensor>((*held)(p, from_examples(mine), shape)); });
+             };
+             const py::gil_scoped_release unlocked;
+             return score_examples(params, rows, batch_size, score);
+           })
+      .def("token_rows",
+           [](const JobHandle& x, const BatchShape& shape,
+              const std::vector<std::pair<std::vector<i32>, i64>>& rows, const std::string& prefix) {
+             std::vector<TokenRow> mine;
+             if (!Context::current().is_meta())
+               for (const auto& [ids, first] : rows) mine.push_back({ids, first});
+             Batch b;
+             b.shape = shape;
+             const double n = add_token_rows(b, *x.pipeline->model, mine, prefix);
+             return py::make_tuple(b.fields, n);
+           })
+      .def("prompt_ids",
+           [](const JobHandle& x, const std::string& text) {
+             return prompt_ids(*x.pipeline->tokenizer, Record("{}", "the prompt"), text);
+           })
+      .def("last_fields",
+           [](const JobHandle&, const Batch& b, const std::string& prefix) {
+             const DecoderInputs in = decoder_inputs(b, prefix);
+             return py::make_tuple(in.input_ids, in.positions);
+           })
+      // Functions of the built-in pipeline that the class is derived from.
+      .def("base_loss",
+           [](const JobHandle& x, const ParamTree& p, const Batch& b, const StepContext& ctx) {
+             LossTerms terms;
+             {
+               const py::gil_scoped_release unlocked;
+               terms = x.synced().loss(p, b, ctx);
+             }
+             py::dict out;
+             for (const LossTerm& t : terms) out[t.name.c_str()] = t.sum;
+             return out;
+           })
+      .def("base_collate",
+           [](const JobHandle& x, const py::list& examples, const BatchShape& shape) {
+             const Batch b = x.synced().collate(to_examples(examples), shape);
+             return py::make_tuple(b.fields, b.weights);
+           })
+      .def("base_predict",
+           [](const JobHandle& x, const ParamTree& p, const py::list& examples, const StepContext& ctx) {
+             const std::vector<Example> asked = to_examples(examples);
+             const py::gil_scoped_release unlocked;
+             return x.synced().predict(p, asked, ctx);
+           })
+      .def("base_metrics",
+           [](const JobHandle& x, const std::map<std::string, double>& means) { return x.synced().metrics(means); });
+}
+
+}  // namespace
+
+void bind_pipeline(py::module_& m) {
+  bind_context(m);
+  bind_handle(m);
+  m.def("verified_reward", &verified_reward, "kind"_a, "answer"_a, "expected"_a,
+        "1 if the answer is right: exact_match, number or contains.");
+  m.def("group_advantages", &group_advantages, "rewards"_a, "scaled"_a = true);
+}
+
+}  // namespace redco::python

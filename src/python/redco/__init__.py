@@ -1,0 +1,27 @@
+"""redco in Python: pipelines as three functions, and its ops.
+
+    import redco
+
+    class MyPipeline(redco.Pipeline):
+        def collate(self, examples, shape): ...
+        def loss(self, params, batch, ctx): ...
+        def predict(self, params, examples, ctx): ...
+
+A job names the file: `pipeline: ./my_pipeline.py`. docs/python.md explains it; the names are those of
+docs/api.md.
+"""
+
+from redco._redco import *  # noqa: F401,F403
+from redco import _redco
+from redco._redco import Error, UsageError, ContentsError, IoError, ShapeError  # noqa: F401
+from redco._pipeline import (  # noqa: F401
+    EmbeddingPipeline,
+    ParamGroup,
+    Pipeline,
+    pad_rows,
+    rows,
+    tensor,
+)
+from redco import builtin  # noqa: F401
+
+Tensor = _redco.Tensor

@@ -1,0 +1,311 @@
+"""Functions that the C++ part calls."""
+
+import dataclasses
+import hashlib
+import importlib.util
+import json
+import os
+import random
+import sys
+import traceback
+
+import numpy as np
+
+from redco import _redco
+from redco._pipeline import EmbeddingPipeline, Pipeline
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+loads = json.loads
+
+
+def _plain(x):
+    """For json: NumPy's numbers and arrays."""
+    if isinstance(x, np.ndarray):
+        return x.tolist()
+    if isinstance(x, np.generic):
+        return x.item()
+    raise TypeError(f"{type(x).__name__} is no JSON value")
+
+
+def dumps(x):
+    return json.dumps(x, ensure_ascii=False, default=_plain)
+
+
+def loaded(texts):
+    return [json.loads(t) for t in texts]
+
+
+def array(data, dtype, shape):
+    return np.frombuffer(data, dtype=dtype).reshape(shape).copy()
+
+
+def listed(f):
+    """f with a list as its result."""
+
+    def call(xs):
+        result = f(xs)
+        return [result] if isinstance(result, _redco.Tensor) else list(result)
+
+    return call
+
+
+# --- errors ---
+def places(exception):
+    """The user's lines of a traceback, the innermost first."""
+    out = []
+    for f in reversed(traceback.extract_tb(exception.__traceback__)):
+        if f.filename.startswith(_HERE) or f.filename.startswith("<frozen"):
+            continue
+        out.append(f"\n  {os.path.relpath(f.filename) if f.filename.startswith(os.getcwd()) else f.filename}:"
+                   f"{f.lineno}, in {f.name}: {f.line}")
+    return "".join(out[:8])
+
+
+def describe(exception):
+    if isinstance(exception, SyntaxError):
+        line = (exception.text or "").strip()
+        return f"SyntaxError: {exception.msg}\n  {exception.filename}:{exception.lineno}: {line}"
+    if isinstance(exception, _redco.Error):
+        return f"{exception}{places(exception)}"
+    if isinstance(exception, KeyError):
+        return f"KeyError: no key {exception}{places(exception)}"
+    return f"{type(exception).__name__}: {exception}{places(exception)}"
+
+
+# --- loading ---
+def _hash_of_code(path):
+    """Of the script, and of the modules in its folder that are loaded."""
+    folder = os.path.dirname(os.path.abspath(path))
+    files = {os.path.abspath(path)}
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if file and file.endswith(".py"):
+            file = os.path.abspath(file)
+            if file.startswith(folder + os.sep) and not file.startswith(_HERE) and "site-packages" not in file:
+                files.add(file)
+    h = hashlib.sha256()
+    for file in sorted(files):
+        with open(file, "rb") as f:
+            content = f.read()
+        h.update(os.path.relpath(file, folder).encode() + b"\0" + str(len(content)).encode() + b"\0" + content)
+    return h.hexdigest()
+
+
+def load(path):
+    """(object, names of the functions that the class defines, built-in base, hash of the code, is an embedding)."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    name = "redco_pipeline_" + hashlib.sha256(os.path.abspath(path).encode()).hexdigest()[:12]
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.dont_write_bytecode = True
+    spec.loader.exec_module(module)
+    found = [c for c in vars(module).values()
+             if isinstance(c, type) and issubclass(c, Pipeline) and c.__module__ == name]
+    # Of several, the one that no other derives from.
+    last = [c for c in found if not any(d is not c and issubclass(d, c) for d in found)]
+    if len(last) != 1:
+        names = ", ".join(c.__name__ for c in last)
+        raise _redco.UsageError(
+            f"it has {'no class' if not last else 'several classes, ' + names + ','} derived from redco.Pipeline; "
+            "expected one")
+    cls = last[0]
+    if cls.Settings is not None and not dataclasses.is_dataclass(cls.Settings):
+        cls.Settings = dataclasses.dataclass(cls.Settings)
+    own = set()
+    for c in cls.__mro__:
+        if c in (Pipeline, EmbeddingPipeline, object) or c.__module__ == "redco.builtin":
+            continue
+        own.update(n for n in vars(c) if not n.startswith("_"))
+    return cls(), sorted(own), cls._built_in, _hash_of_code(path), issubclass(cls, EmbeddingPipeline)
+
+
+def prepare(pipeline):
+    pipeline._load_settings()
+
+
+def seed(number, name, k):
+    key = int.from_bytes(hashlib.sha256(f"{number} {name} {k}".encode()).digest()[:4], "little")
+    random.seed(key)
+    np.random.seed(key)
+
+
+def rng(number, name, step, epoch):
+    digest = hashlib.sha256(f"{number} {name} {step} {epoch}".encode()).digest()
+    return np.random.default_rng(int.from_bytes(digest[:16], "little"))
+
+
+# --- examples ---
+def _as_array(name, x):
+    a = np.asarray(x)
+    if a.dtype.kind in "iub":
+        if a.size and (a.max() > 2**31 - 1 or a.min() < -(2**31)):
+            raise ValueError(f"field '{name}' has integers outside of 32 bits")
+        return np.ascontiguousarray(a, dtype=np.int32)
+    if a.dtype.kind == "f":
+        return np.ascontiguousarray(a, dtype=np.float32)
+    return None
+
+
+def example_parts(fields):
+    """(ids, values, text, id) of a dict. Arrays and lists of numbers are ids or values; all else is kept as JSON."""
+    if not isinstance(fields, dict):
+        raise TypeError(f"an example is a dict of fields, not {type(fields).__name__}")
+    ids, values, more, shapes, identity = {}, {}, {}, {}, ""
+    for name, x in fields.items():
+        if name == "id":
+            identity = dumps(x)
+            continue
+        if x is None:
+            continue
+        a = None
+        if isinstance(x, (list, tuple)) and not x:
+            a = np.zeros(0, dtype=np.int32)
+        elif isinstance(x, (bool, int, float, np.ndarray, np.generic)) or (
+                isinstance(x, (list, tuple)) and _is_numeric(x)):
+            a = _as_array(name, x)
+        elif hasattr(x, "numpy") and not isinstance(x, _redco.Tensor):  # of another library
+            a = _as_array(name, x.numpy())
+        if a is None:
+            more[name] = x
+            continue
+        if a.ndim != 1:
+            shapes[name] = list(a.shape)
+        (ids if a.dtype == np.int32 else values)[name] = a.reshape(-1)
+    if shapes:
+        more["#shapes"] = shapes
+    if not more:
+        text = ""
+    elif list(more) == ["text"] and isinstance(more["text"], str) and not more["text"].startswith("\x1e"):
+        text = more["text"]
+    else:
+        text = "\x1e" + dumps(more)
+    return ids, values, text, identity
+
+
+def _is_numeric(x):
+    while isinstance(x, (list, tuple)):
+        if not x:
+            return False
+        x = x[0]
+    return isinstance(x, (bool, int, float, np.number, np.ndarray))
+
+
+def example(pipeline, record, where):
+    try:
+        return pipeline.example(json.loads(record))
+    except (_redco.Error, NotImplementedError):
+        raise
+    except Exception as e:
+        e.args = (f"{e.args[0] if e.args else ''} (at {where})",) + e.args[1:]
+        raise
+
+
+def request(pipeline, record, where):
+    own = getattr(pipeline, "request", None)
+    return own(json.loads(record)) if own else example(pipeline, record, where)
+
+
+def opened(pipeline, request):
+    """(an iterator of examples or None, the data's fingerprint or "")."""
+    data = pipeline.open(request)
+    if data is None:
+        return None, ""
+    example_of = getattr(pipeline, "example", None)
+
+    def examples():
+        for item in data:
+            made = example_of(item) if example_of else item
+            if made is not None:
+                yield made
+
+    return examples(), str(getattr(data, "_fingerprint", "") or "")
+
+
+def next_item(items):
+    return next(items, None)
+
+
+def source(result):
+    """(examples, notes)."""
+    if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict):
+        return list(result[0]), result[1]
+    if result is None:
+        raise TypeError("source() returned None; expected a list of examples")
+    return list(result), {}
+
+
+# --- results ---
+def collate(pipeline, examples, shape):
+    """(fields: arrays of int32 or float32, or tensors; weights)."""
+    made = pipeline.collate(examples, shape)
+    fields, weights = made if isinstance(made, tuple) else (made, None)
+    if not isinstance(fields, dict):
+        raise TypeError(f"collate() returned {type(fields).__name__}; expected a dict of arrays, or that and weights")
+    out = {}
+    for name, x in fields.items():
+        if isinstance(x, _redco.Tensor):
+            out[name] = x
+            continue
+        a = _as_array(name, x.numpy() if hasattr(x, "numpy") and not isinstance(x, np.ndarray) else x)
+        if a is None:
+            raise TypeError(f"field '{name}' of collate() is not an array of numbers")
+        out[name] = a
+    if weights is None:
+        weights = {}
+    elif not isinstance(weights, dict):
+        weights = {pipeline.terms[0]: weights}
+    weights = {k: float(v) for k, v in weights.items()}
+    if not isinstance(made, tuple) or set(weights) <= set(pipeline.terms):
+        for term in pipeline.terms:
+            weights.setdefault(term, float(len(examples)))
+    return out, weights
+
+
+def terms(result):
+    if isinstance(result, _redco.Tensor):
+        result = {"loss": result}
+    if isinstance(result, dict):
+        result = result.items()
+    out = []
+    for name, value in result:
+        if not isinstance(value, _redco.Tensor):
+            raise TypeError(f"the term '{name}' of loss() is {type(value).__name__}; expected a tensor with one element")
+        out.append((name, value if value.ndim == 0 else value.sum()))
+    return out
+
+
+def groups(result):
+    return list(result)
+
+
+def numbers(d):
+    return {str(k): float(v) for k, v in (d or {}).items()}
+
+
+def answers(result, n):
+    out = []
+    for a in result:
+        if isinstance(a, str):
+            # predict_text() already gives JSON objects.
+            out.append(a if a.startswith("{") and _is_object(a) else dumps({"prediction": a}))
+        else:
+            out.append(dumps(a if isinstance(a, dict) else {"prediction": a}))
+    if len(out) != n:
+        raise ValueError(f"predict() returned {len(out)} answers for {n} examples")
+    return out
+
+
+def _is_object(text):
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
+
+
+def declared(params):
+    if params is None:
+        raise TypeError("the function returned None; expected redco.Params")
+    return getattr(params, "_params", params)

@@ -1,0 +1,235 @@
+#include "python/bindings.h"
+#include "tensor/transfer.h"
+
+namespace redco::python {
+
+Shape to_shape(const std::vector<i64>& dims) { return {dims.begin(), dims.end()}; }
+std::vector<i64> dims_of(const Shape& s) { return {s.begin(), s.end()}; }
+
+DType dtype_named(const std::string& name) {
+  if (name == "float32" || name == "f32" || name == "float") return DType::f32;
+  if (name == "float64" || name == "f64" || name == "double") return DType::f64;
+  if (name == "int32" || name == "i32" || name == "int") return DType::i32;
+  throw UsageError("there is no type '{}' of tensors here; expected float32, float64 or int32", name);
+}
+
+namespace {
+
+const char* numpy_name(DType t) {
+  switch (t) {
+    case DType::f32: return "float32";
+    case DType::f64: return "float64";
+    case DType::i32: return "int32";
+    case DType::bf16: return "bfloat16";
+    default: return "stored";
+  }
+}
+
+std::vector<i64> visible_dims(const Tensor& t) { return {t.shape().begin() + t.hidden(), t.shape().end()}; }
+
+// The number as a tensor beside `like`, for comparisons.
+Tensor constant_like(const Tensor& like, double x) {
+  if (like.is_float()) return full({}, x, like.dtype() == DType::f64 ? DType::f64 : DType::f32);
+  const std::vector<i32> one = {static_cast<i32>(x)};
+  return from_ids({}, one);
+}
+
+// Comparisons are of floating tensors; ids are compared as numbers.
+Tensor comparable(const Tensor& t) { return t.is_float() ? t : to_float(t); }
+Tensor compared(Binary op, const Tensor& a, const Tensor& b) { return compare(op, comparable(a), comparable(b)); }
+
+py::object to_numpy(const Tensor& t) {
+  const std::vector<i64> dims = dims_of(t.shape());
+  if (t.dtype() == DType::i32) {
+    std::vector<i32> ids;
+    {
+      const py::gil_scoped_release unlocked;
+      ids = to_ids(t);
+    }
+    return array_of(ids, dims, "int32");
+  }
+  std::vector<double> values;
+  {
+    const py::gil_scoped_release unlocked;
+    values = to_values(t);
+  }
+  if (t.dtype() == DType::f64) return array_of(values, dims, "float64");
+  return array_of(std::vector<float>(values.begin(), values.end()), dims, "float32");
+}
+
+// One entry of an index at visible dim d: narrows or drops it.
+Tensor at_integer(const Tensor& t, int d, i64 i) {
+  const i64 n = t.size(d);
+  if (i < -n || i >= n)
+    throw py::index_error(fmt::format("index {} of a dim of size {} of {}", i, n, describe(t)));
+  const Tensor one = narrow(t, d, i < 0 ? i + n : i, 1);
+  std::vector<i64> dims = visible_dims(one);
+  dims.erase(dims.begin() + d);
+  return reshape(one, to_shape(dims));
+}
+
+Tensor at_slice(const Tensor& t, int d, const py::slice& s) {
+  std::size_t start = 0, stop = 0, step = 0, n = 0;
+  if (!s.compute(static_cast<std::size_t>(t.size(d)), &start, &stop, &step, &n)) throw py::error_already_set();
+  if (static_cast<py::ssize_t>(step) != 1)
+    throw py::index_error("slices of tensors have step 1; take every k-th element by a reshape");
+  if (static_cast<i64>(n) == t.size(d)) return t;
+  const py::gil_scoped_release unlocked;
+  return narrow(t, d, static_cast<i64>(start), static_cast<i64>(n));
+}
+
+Tensor indexed(Tensor t, const py::object& index) {
+  const py::tuple entries = py::isinstance<py::tuple>(index) ? py::cast<py::tuple>(index) : py::make_tuple(index);
+  int given = 0;
+  for (const py::handle& e : entries)
+    if (!e.is_none() && !py::isinstance<py::ellipsis>(e)) ++given;
+  if (given > t.visible())
+    throw py::index_error(fmt::format("{} indices of {}", given, describe(t)));
+  int d = 0;
+  for (const py::handle& e : entries) {
+    if (py::isinstance<py::ellipsis>(e)) {
+      int after = 0;
+      bool seen = false;
+      for (const py::handle& x : entries) {
+        if (seen && !x.is_none()) ++after;
+        if (x.is(e)) seen = true;
+      }
+      d = t.visible() - after;
+    } else if (e.is_none()) {
+      std::vector<i64> dims = visible_dims(t);
+      dims.insert(dims.begin() + d, 1);
+      const py::gil_scoped_release unlocked;
+      t = reshape(t, to_shape(dims));
+      ++d;
+    } else if (py::isinstance<py::slice>(e)) {
+      t = at_slice(t, d, py::cast<py::slice>(e));
+      ++d;
+    } else if (py::isinstance<Tensor>(e)) {
+      const Tensor ids = py::cast<Tensor>(e);
+      if (entries.size() != 1 || ids.is_float())
+        throw py::index_error("a tensor of ids selects rows: x[ids], with int32 ids and no other index");
+      const py::gil_scoped_release unlocked;
+      const std::vector<i64> dims = visible_dims(t);
+      std::vector<i64> out = visible_dims(ids);
+      out.insert(out.end(), dims.begin() + 1, dims.end());
+      t = reshape(embedding(reshape(t, {dims[0], -1}), ids), to_shape(out));
+    } else {
+      const i64 i = py::cast<i64>(e);
+      const py::gil_scoped_release unlocked;
+      t = at_integer(t, d, i);
+    }
+  }
+  return t;
+}
+
+}  // namespace
+
+Shape shape_of(py::handle array) {
+  const py::buffer_info b = py::cast<py::buffer>(array).request();
+  return {b.shape.begin(), b.shape.end()};
+}
+
+void bind_tensor(py::module_& m) {
+  py::class_<Tensor> t(m, "Tensor",
+                       "A global value. It is immutable; ops make new tensors. Every rank holds its part.");
+  t.def_property_readonly("shape", [](const Tensor& x) { return py::tuple(py::cast(visible_dims(x))); });
+  t.def_property_readonly("dtype", [](const Tensor& x) { return numpy_name(x.dtype()); });
+  t.def_property_readonly("ndim", &Tensor::visible);
+  t.def("__len__", [](const Tensor& x) {
+    if (x.visible() == 0) throw py::type_error("a tensor without dims has no length");
+    return x.size(0);
+  });
+  t.def("__repr__", [](const Tensor& x) { return "redco.Tensor(" + describe(x) + ")"; });
+  t.def("numpy", &to_numpy, "The whole value as a NumPy array. All ranks call it together.");
+  t.def("item", [](const Tensor& x) { return item(x); }, Free(),
+        "The value of one element. All ranks call it together.");
+  t.def("__float__", [](const Tensor& x) { return item(x); }, Free());
+  t.def("__bool__", [](const Tensor& x) -> bool {
+    throw py::type_error("a branch on the value of " + describe(x) +
+                         ": use redco.where(), or ctx.agree(tensor), which is the same on all ranks");
+  });
+  t.def("__getitem__", &indexed);
+  t.def("__hash__", [](const Tensor& x) { return reinterpret_cast<std::intptr_t>(x.identity()); });
+  t.def("__iter__", [](const Tensor& x) {
+    py::list rows;
+    for (i64 i = 0; i < x.size(0); ++i) rows.append(py::cast(at_integer(x, 0, i)));
+    return rows.attr("__iter__")();
+  });
+
+  t.def("__neg__", [](const Tensor& a) { return -a; }, Free());
+  t.def("__pos__", [](const Tensor& a) { return a; });
+  t.def("__abs__", [](const Tensor& a) { return abs(a); }, Free());
+  t.def("__add__", [](const Tensor& a, const Tensor& b) { return a + b; }, Free(), py::is_operator());
+  t.def("__add__", [](const Tensor& a, double b) { return a + b; }, Free(), py::is_operator());
+  t.def("__radd__", [](const Tensor& a, double b) { return a + b; }, Free(), py::is_operator());
+  t.def("__sub__", [](const Tensor& a, const Tensor& b) { return a - b; }, Free(), py::is_operator());
+  t.def("__sub__", [](const Tensor& a, double b) { return a - b; }, Free(), py::is_operator());
+  t.def("__rsub__", [](const Tensor& a, double b) { return b - a; }, Free(), py::is_operator());
+  t.def("__mul__", [](const Tensor& a, const Tensor& b) { return a * b; }, Free(), py::is_operator());
+  t.def("__mul__", [](const Tensor& a, double b) { return a * b; }, Free(), py::is_operator());
+  t.def("__rmul__", [](const Tensor& a, double b) { return a * b; }, Free(), py::is_operator());
+  t.def("__truediv__", [](const Tensor& a, const Tensor& b) { return a / b; }, Free(), py::is_operator());
+  t.def("__truediv__", [](const Tensor& a, double b) { return a / b; }, Free(), py::is_operator());
+  t.def("__rtruediv__", [](const Tensor& a, double b) { return constant_like(a, b) / a; }, Free(),
+        py::is_operator());
+  t.def("__matmul__", [](const Tensor& a, const Tensor& b) { return matmul(a, b); }, Free(),
+        py::is_operator());
+  const auto power = [](const Tensor& a, double b) -> Tensor {
+    if (b == 2) return square(a);
+    if (b == 1) return a;
+    if (b == 0.5) return sqrt(a);
+    if (b == -0.5) return rsqrt(a);
+    if (b == -1) return constant_like(a, 1) / a;
+    if (b > 0 && b == static_cast<int>(b) && b <= 64) {
+      Tensor out = a;
+      for (int i = 1; i < static_cast<int>(b); ++i) out = out * a;
+      return out;
+    }
+    return exp(b * log(a));
+  };
+  t.def("__pow__", power, Free(), py::is_operator());
+
+  struct Comparison {
+    const char* name;
+    Binary op;
+    bool swapped;
+  };
+  for (const Comparison& c : {Comparison{"__lt__", Binary::lt, false}, Comparison{"__le__", Binary::le, false},
+                              Comparison{"__gt__", Binary::lt, true}, Comparison{"__ge__", Binary::le, true},
+                              Comparison{"__eq__", Binary::eq, false}}) {
+    t.def(c.name,
+          [c](const Tensor& a, const Tensor& b) {
+            return c.swapped ? compared(c.op, b, a) : compared(c.op, a, b);
+          },
+          Free(), py::is_operator());
+    t.def(c.name,
+          [c](const Tensor& a, double b) {
+            const Tensor x = constant_like(a, b);
+            return c.swapped ? compared(c.op, x, a) : compared(c.op, a, x);
+          },
+          Free(), py::is_operator());
+  }
+  t.def("__ne__", [](const Tensor& a, const Tensor& b) { return 1 - compared(Binary::eq, a, b); }, Free(),
+        py::is_operator());
+  t.def("__ne__", [](const Tensor& a, double b) { return 1 - compared(Binary::eq, a, constant_like(a, b)); },
+        Free(), py::is_operator());
+
+  m.def(
+      "_from_array",
+      [](const py::object& array, const std::string& type) {
+        const Shape shape = shape_of(array);
+        if (type == "int32") {
+          const auto v = elements<i32>(array);
+          return from_ids(shape, v);
+        }
+        if (type == "float64") {
+          const auto v = elements<double>(array);
+          return from_values(shape, std::span<const double>(v));
+        }
+        const auto v = elements<float>(array);
+        return from_values(shape, std::span<const float>(v));
+      },
+      "array"_a, "type"_a);
+}
+
+}  // namespace redco::python
