@@ -105,5 +105,6 @@ void bind_params(py::module_& m);
 void bind_models(py::module_& m);
 void bind_examples(py::module_& m);
 void bind_pipeline(py::module_& m);
+void bind_standalone(py::module_& m);
 
 }  // namespace redco::python

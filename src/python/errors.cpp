@@ -45,6 +45,7 @@ py::object glue(const char* name) { return py::module_::import("redco._glue").at
 
 void throw_from_python(py::error_already_set& e) {
   const py::object exception = e.value();
+  if (e.trace()) PyException_SetTraceback(exception.ptr(), e.trace().ptr());
   if (!py::hasattr(exception, "_error")) throw PythonError(text_of(exception));
   const std::exception_ptr error =
       *static_cast<std::exception_ptr*>(py::cast<py::capsule>(exception.attr("_error")).get_pointer());

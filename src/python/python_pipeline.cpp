@@ -50,7 +50,14 @@ class PythonPipeline : public Base {
 
   LossTerms loss(const ParamTree& params, const Batch& batch, const StepContext& ctx) const override {
     if (Pipeline* base = without("loss")) return base->loss(params, batch, ctx);
-    return script_.run([&](const py::object& o) { return to_terms(o.attr("loss")(params, batch, ctx)); });
+    LossTerms terms =
+        script_.run([&](const py::object& o) { return to_terms(o.attr("loss")(params, batch, ctx)); });
+    for (const LossTerm& t : terms)
+      if (!batch.weights.contains(t.name))
+        throw PythonError(fmt::format("the term '{}' has no weight. Name it in `terms` of the class (its weight is "
+                                      "then the number of rows), or let collate() return (fields, {{\"{}\": weight}})",
+                                      t.name, t.name));
+    return terms;
   }
 
   std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,
@@ -224,8 +231,8 @@ class PythonPipeline : public Base {
                         const BatchShape& shape) {
     Shape s = shape_of(array);
     if (s.empty() || s[0] != n)
-      throw UsageError("field '{}' has {}; expected {} rows, one per example", name,
-                       s.empty() ? "no dims" : fmt::format("{} rows", s[0]), n);
+      throw PythonError(fmt::format("field '{}' has {}; expected {} rows, one per example", name,
+                                    s.empty() ? "no dims" : fmt::format("{} rows", s[0]), n));
     s[0] = shape.rows;
     const bool none = mine == 0;
     if (py::cast<std::string>(array.attr("dtype").attr("name")) == "int32") {
@@ -256,7 +263,17 @@ class PythonPipeline : public Base {
     if (this->train_data && this->train_data->size() > 0) return this->train_data->get(0);
     for (const EvalSet& s : this->eval_sets)
       if (s.data && s.data->size() > 0) return s.data->get(0);
-    if (script_.defines("example") && !script_.defines("open"))
+    if (script_.defines("open")) {
+      const DataRequest request{.files = this->settings->data.files(false), .max_length = length};
+      auto first = script_.run([&](const py::object& o) -> std::optional<Example> {
+        const py::object items = py::cast<py::tuple>(glue("opened")(o, request))[0];
+        const py::object item = items.is_none() ? items : glue("next_item")(items);
+        if (item.is_none()) return std::nullopt;
+        return to_example(item);
+      });
+      if (first) return *first;
+    }
+    if (script_.defines("example"))
       if (auto e = first_of_files()) return *e;
     Example e;  // as those of pipeline lm
     std::vector<i32> ids(static_cast<std::size_t>(length), 1);

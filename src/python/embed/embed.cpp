@@ -57,8 +57,10 @@ void start() {
   PyConfig_Clear(&config);
 }
 
-// Puts folders in front of sys.path: the package redco, and the packages of an activated virtual environment.
+// Puts the script's rank in charge: redco makes no context of its own (redco/__init__.py). Folders in front of
+// sys.path: the package redco, and the packages of an activated virtual environment.
 void add_paths() {
+  PySys_SetObject("_redco_embedded", Py_True);
   PyObject* path = PySys_GetObject("path");  // borrowed
   const auto add = [&](const std::string& folder, bool first) {
     PyObject* text = PyUnicode_DecodeFSDefault(folder.c_str());

@@ -11,6 +11,8 @@ A job names the file: `pipeline: ./my_pipeline.py`. docs/python.md explains it; 
 docs/api.md.
 """
 
+import sys
+
 from redco._redco import *  # noqa: F401,F403
 from redco import _redco
 from redco._redco import Error, UsageError, ContentsError, IoError, ShapeError  # noqa: F401
@@ -25,3 +27,8 @@ from redco._pipeline import (  # noqa: F401
 from redco import builtin  # noqa: F401
 
 Tensor = _redco.Tensor
+
+if not hasattr(sys, "_redco_embedded"):
+    # A plain Python: ops run on one rank, in this process.
+    _redco.ensure_context()
+from redco._standalone import load, train, run_command  # noqa: E402,F401

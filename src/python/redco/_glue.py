@@ -57,18 +57,19 @@ def places(exception):
         if f.filename.startswith(_HERE) or f.filename.startswith("<frozen"):
             continue
         out.append(f"\n  {os.path.relpath(f.filename) if f.filename.startswith(os.getcwd()) else f.filename}:"
-                   f"{f.lineno}, in {f.name}: {f.line}")
+                   f"{f.lineno}, in {f.name}: `{f.line}`")
     return "".join(out[:8])
 
 
 def describe(exception):
     if isinstance(exception, SyntaxError):
         line = (exception.text or "").strip()
-        return f"SyntaxError: {exception.msg}\n  {exception.filename}:{exception.lineno}: {line}"
+        return f"SyntaxError: {exception.msg}\n  {exception.filename}:{exception.lineno}: `{line}`"
     if isinstance(exception, _redco.Error):
         return f"{exception}{places(exception)}"
     if isinstance(exception, KeyError):
-        return f"KeyError: no key {exception}{places(exception)}"
+        key = exception.args[0] if exception.args else ""
+        return f"KeyError: {key if ' ' in str(key) else f'no key {key!r}'}{places(exception)}"
     return f"{type(exception).__name__}: {exception}{places(exception)}"
 
 
@@ -143,9 +144,9 @@ def _as_array(name, x):
     if a.dtype.kind in "iub":
         if a.size and (a.max() > 2**31 - 1 or a.min() < -(2**31)):
             raise ValueError(f"field '{name}' has integers outside of 32 bits")
-        return np.ascontiguousarray(a, dtype=np.int32)
+        return np.asarray(a, dtype=np.int32, order="C")
     if a.dtype.kind == "f":
-        return np.ascontiguousarray(a, dtype=np.float32)
+        return np.asarray(a, dtype=np.float32, order="C")
     return None
 
 
@@ -269,6 +270,8 @@ def terms(result):
         result = {"loss": result}
     if isinstance(result, dict):
         result = result.items()
+    if result is None:
+        raise TypeError("loss() returned None; expected a tensor with one element, or a dict of them")
     out = []
     for name, value in result:
         if not isinstance(value, _redco.Tensor):

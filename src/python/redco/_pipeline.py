@@ -17,7 +17,7 @@ def tensor(values, dtype=None):
     kind = dtype or ("int32" if array.dtype.kind in "iub" else "float32")
     if kind not in ("int32", "float32", "float64"):
         raise _redco.UsageError(f"tensors have the types float32, float64 and int32, not {kind}")
-    return _redco._from_array(np.ascontiguousarray(array, dtype=kind), kind)
+    return _redco._from_array(np.asarray(array, dtype=kind, order="C"), kind)
 
 
 def pad_rows(sequences, length, fill=0, dtype=np.int32):
