@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "launch/child_process.h"
+#include "launch/job_end.h"
 #include "launch/mpirun_output.h"
 
 namespace redco {
@@ -87,8 +88,9 @@ std::string output_under_mpirun(const Mpirun& mpirun, double seconds, i64 max_by
   if (got.problem.empty()) return got.out;
   MpirunOutput output;
   const std::string ranks = output.feed(got.err) + output.flush();
-  if (const std::string message = output.message(); !message.empty())
-    throw Error(ExitCode::rank_failed, message);
+  if (output.failure())
+    if (const std::string message = outcome_message(job_outcome(got.code << 8, output, {})); !message.empty())
+      throw Error(ExitCode::rank_failed, message);
   fail(mpirun.path, got.problem, ranks.empty() ? "no message" : ranks);
 }
 

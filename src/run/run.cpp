@@ -316,8 +316,8 @@ void print_end(const std::string& message) {
 
 // Ranks that were killed, or that hung, have written no end into the workdir's history: the launcher does it.
 // `size`: of the history before they were started. REQUIRES: all ranks have ended.
-void record_end_of_ranks(const std::string& workdir, i64 size, int code) {
-  if (code == 0 || ckpt::run_history_size(workdir) <= size) return;  // they never began to train
+void record_end_of_ranks(const std::string& workdir, i64 size, const Outcome& outcome) {
+  if (outcome.code == 0 || ckpt::run_history_size(workdir) <= size) return;  // they never began to train
   using Kind = ckpt::RunEvent::Kind;
   try {
     const auto events = ckpt::read_run_history(workdir, 64 << 10).events;
@@ -325,15 +325,14 @@ void record_end_of_ranks(const std::string& workdir, i64 size, int code) {
   } catch (const Error&) {
     return;
   }
-  const bool stopped = code == static_cast<int>(ExitCode::interrupted);
-  ckpt::append_run_event(
-      workdir,
-      {.kind = stopped ? Kind::stopped : Kind::failed,
-       .reason = stopped                                           ? "a second signal, without a save"
-                 : code == static_cast<int>(ExitCode::doesnt_fit)  ? "a rank was killed for lack of memory"
-                 : code == static_cast<int>(ExitCode::rank_failed) ? "a rank was killed or did not respond"
-                                                                   : "the ranks ended without a message",
-       .code = code});
+  const bool stopped = outcome.kind == Outcome::Kind::stopped;
+  const std::string message = outcome_message(outcome);
+  ckpt::append_run_event(workdir, {.kind = stopped ? Kind::stopped : Kind::failed,
+                                   .step = outcome.step,
+                                   .reason = stopped            ? "a second signal, without a save"
+                                             : !message.empty() ? message
+                                                                : "the ranks ended without a message",
+                                   .code = outcome.code});
 }
 
 }  // namespace
@@ -381,11 +380,11 @@ int run(RunRequest request, const std::function<int(Run&)>& body) {
   mpirun.program = request.program;
   const std::string workdir = resolved.job().workdir.value_or("");
   const i64 history = workdir.empty() ? 0 : ckpt::run_history_size(workdir);
-  const int code = exec_under_mpirun(mpirun, {.fault_timeout = resolved.job().fault.timeout,
-                                              .save_on_signal = request.save_on_signal,
-                                              .passes_interrupts = request.passes_interrupts});
-  if (!workdir.empty()) record_end_of_ranks(workdir, history, code);
-  return code;
+  const Outcome outcome = exec_under_mpirun(mpirun, {.fault_timeout = resolved.job().fault.timeout,
+                                                     .save_on_signal = request.save_on_signal,
+                                                     .passes_interrupts = request.passes_interrupts});
+  if (!workdir.empty()) record_end_of_ranks(workdir, history, outcome);
+  return outcome.code;
 }
 
 }  // namespace redco
