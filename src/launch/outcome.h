@@ -15,7 +15,7 @@ struct Outcome {
   enum class Kind : std::uint8_t {
     done,         // all steps are done
     stopped,      // a signal ended the job
-    error,        // the ranks ended with a code of their own and have printed the reason
+    error,        // the ranks ended with one of redco's codes and have printed the reason
     lost_rank,    // one rank ended with an error of its connection or its watchdog, and has printed it
     killed,       // a signal ended a rank
     exited,       // a rank ended with a code that is not redco's, without a message
