@@ -125,6 +125,7 @@ int run_command(int argc, char** argv) {
     add_check(app, run);
     add_bench(app, run);
     add_env(app, run);
+    add_hosts(app, run);
     add_sbatch(app, run);
     add_report(app, run);
     add_runs(app, run);

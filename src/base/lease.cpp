@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -43,19 +44,35 @@ std::string small_file(const char* path) {
   return text;
 }
 
+std::string line_of(const std::string& text, int number) {
+  std::size_t at = 0;
+  for (; number > 0; --number) {
+    at = text.find('\n', at);
+    if (at == std::string::npos) return "";
+    ++at;
+  }
+  return text.substr(at, text.find('\n', at) - at);
+}
+
 // The first line names this process for people. The second line is equal for all processes of one running
-// kernel.
+// kernel. The third is the start of its job (kStartOfJob), where a supervisor has started it.
 std::string me() {
-  return fmt::format("process {} on {}\n{}", ::getpid(), host_name(),
-                     small_file("/proc/sys/kernel/random/boot_id"));
+  const char* start = std::getenv(kStartOfJob);
+  return fmt::format("process {} on {}\n{}\n{}\n", ::getpid(), host_name(),
+                     line_of(small_file("/proc/sys/kernel/random/boot_id"), 0), start ? start : "");
 }
 std::string name_in(const std::string& text) {
   const std::string name = excerpt(text.substr(0, text.find('\n')), 120);
   return name.empty() ? "another process" : name;
 }
-std::string kernel_in(const std::string& text) {
-  const std::size_t end = text.find('\n');
-  return end == std::string::npos ? "" : text.substr(end + 1);
+std::string kernel_in(const std::string& text) { return line_of(text, 1); }
+
+// Whether a holder belongs to a former start of this process's job: "KEY 2" before "KEY 3".
+bool is_former_start(const std::string& text) {
+  const std::string mine = line_of(me(), 2), other = line_of(text, 2);
+  const std::size_t space = mine.rfind(' ');
+  if (space == std::string::npos || other.substr(0, space + 1) != mine.substr(0, space + 1)) return false;
+  return std::atoll(other.c_str() + space) < std::atoll(mine.c_str() + space);
 }
 
 void put(int fd, const std::string& text) {
@@ -220,6 +237,7 @@ FileLock::Locked FileLock::lock() {
     if (result != 0 && (errno == EAGAIN || errno == EACCES)) {
       // A file server keeps the lock of a host that has died. The lease of another host says more.
       const auto lease = look(lease_path(path_));
+      if (is_former_start(text_of(fd_))) return Locked::elsewhere;
       if (!lease || kernel_in(lease->text) == kernel_in(me()) || is_of_this_host()) throw in_use();
       return Locked::elsewhere;
     }
@@ -243,6 +261,8 @@ void FileLock::wait_for_lease(Locked locked) {
   const std::string path = lease_path(path_), own_kernel = kernel_in(me());
   const double patience = locked == Locked::elsewhere ? lease_times().stale : lease_times().takeover;
   const double begin = seconds();
+  // A former start of this job ends soon, and its results are not used any more.
+  const bool former = locked == Locked::elsewhere && is_former_start(text_of(fd_));
   std::optional<double> first;  // the lease's time when it was first seen
   for (;;) {
     const auto lease = look(path);
@@ -250,13 +270,14 @@ void FileLock::wait_for_lease(Locked locked) {
       ::close(fd_);
       fd_ = -1;
       locked = lock();
-      continue;
+      if (locked == Locked::elsewhere) sleep_seconds(std::min(0.25, lease_times().takeover / 20));
+      if (locked != Locked::elsewhere || seconds() - begin <= patience) continue;
     }
     const bool free = !lease || (locked == Locked::here && kernel_in(lease->text) == own_kernel) ||
                       is_stale(path, *lease) || seconds() - begin > patience;
     if (free) {
       // Another process of this host may have got the lock meanwhile.
-      if (locked == Locked::elsewhere && is_of_this_host()) throw in_use();
+      if (locked == Locked::elsewhere && !former && is_of_this_host()) throw in_use();
       if (lease) ::unlink(path.c_str());
       const int fd = open_shared(path, O_EXCL);
       if (fd < 0 && errno == EEXIST) continue;  // another process was faster and renews its lease
@@ -272,10 +293,14 @@ void FileLock::wait_for_lease(Locked locked) {
     }
     if (!first) {
       first = lease->time;
-      info("{}: {} has used it; waiting up to {:.0f} s to find out whether it still does", what_,
-           name_in(lease->text), patience);
+      if (former)
+        info("{}: {}, of a former start of this job, still holds it; waiting up to {:.0f} s for its end",
+             what_, name_in(lease->text), patience);
+      else
+        info("{}: {} has used it; waiting up to {:.0f} s to find out whether it still does", what_,
+             name_in(lease->text), patience);
     }
-    if (lease->time != *first)
+    if (lease->time != *first && !former)
       throw UsageError("{} is in use by {}; {}", what_, name_in(lease->text), advice_);
     sleep_seconds(std::min(0.25, lease_times().takeover / 20));
   }

@@ -15,6 +15,10 @@
 
 namespace redco {
 
+// Variable of the environment: "KEY N", the N-th start of a job whose supervisor has this key. A lock that a
+// former start of the same job still holds is waited for (at most LeaseTimes::stale) and then taken over.
+constexpr const char* kStartOfJob = "REDCO_START";
+
 struct LeaseTimes {
   double heartbeat = 5;  // seconds between two renewals
   double stale = 60;     // seconds without renewal after which a lease has no holder

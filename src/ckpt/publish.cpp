@@ -135,6 +135,7 @@ void CheckpointFolder::write_manifest(const std::string& temp, i64 step,
   Manifest m;
   m.step = step;
   if (run_) m.run = *run_;
+  m.run.starts.clear();  // of run.json
   m.versions = versions;
   std::map<std::string, const FileRecord*> recorded;
   for (const FileRecord& r : records)
@@ -299,7 +300,7 @@ std::vector<CheckpointFolder::Entry> CheckpointFolder::survey() const {
 }
 
 bool CheckpointFolder::is_foreign(const Entry& e) const {
-  return run_ && e.manifest && !run_->holds(e.manifest->run.id, e.step);
+  return run_ && e.manifest && !run_->holds(e.manifest->run, e.step);
 }
 
 CheckpointFolder::Found CheckpointFolder::find_newest(const std::string& setting) const {

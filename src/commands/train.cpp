@@ -66,6 +66,15 @@ std::vector<RunningHost> running_hosts(Context& c) {
   return hosts;
 }
 
+// "node1:2, node2:2"
+std::string hosts_text(const std::vector<RunningHost>& hosts) {
+  constexpr std::size_t kMost = 16;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(hosts.size(), kMost); ++i)
+    text += fmt::format("{}{}:{}", i ? ", " : "", hosts[i].name, hosts[i].ranks);
+  return text + (hosts.size() > kMost ? fmt::format(" and {} more", hosts.size() - kMost) : "");
+}
+
 // The job with the ranks and hosts it runs on.
 JobConfig placed(JobConfig job, const std::vector<RunningHost>& hosts, int n_ranks) {
   job.plan.devices.reset();
@@ -133,9 +142,9 @@ std::vector<PluginRecord> plugin_records(const JobConfig& job) {
 
 // The plan of the job on these ranks, on the first one; none for a pipeline that only runs. Opens the
 // workdir. Collective.
-std::optional<PlanReport> plan_and_open(Run& run, const Assembly& parts) {
+std::optional<PlanReport> plan_and_open(Run& run, const Assembly& parts,
+                                        const std::vector<RunningHost>& hosts) {
   Group& world = run.context().world();
-  const auto hosts = running_hosts(run.context());
   const JobConfig here = placed(run.job(), hosts, world.size());
   std::optional<PlanReport> plan;
   world.on_first([&] { plan = checked_plan(here, parts, hosts); });
@@ -220,7 +229,8 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
   run.decide_global_batch_size(sizes.global);
   const JobConfig& job = run.job();
   const std::string workdir = *job.workdir;
-  const std::optional<PlanReport> plan = plan_and_open(run, parts);
+  const std::vector<RunningHost> hosts = running_hosts(c);
+  const std::optional<PlanReport> plan = plan_and_open(run, parts, hosts);
 
   const Model* const model = parts.model.get();
   const ModelSource& source = parts.source;
@@ -260,13 +270,15 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
              .plugins = plugin_records(job),
              .on_resume = [&](const std::string& checkpoint) { check_changes(job, checkpoint); },
              .on_begin =
-                 [&](i64 step, i64 total) {
+                 [&](i64 step, i64 total, i64 start) {
                    set_log_file(join_path(workdir, workdir::kLog));  // the old file may have been moved away
                    describe_run(run.resolved(), plan, build);
                    ckpt::append_run_event(workdir, {.step = step,
+                                                    .number = start,
                                                     .total_steps = total,
                                                     .pipeline = job.pipeline,
-                                                    .model = plan ? plan->title : ""});
+                                                    .model = plan ? plan->title : "",
+                                                    .hosts = hosts_text(hosts)});
                  },
              .check_replicas_every = job.fault.check_replicas_every_n_steps,
              .threads_per_rank = kernels::threads(),
@@ -306,6 +318,7 @@ void adapt_to_slurm(JobConfig& job, const Environment& environment) {
 int run_train(const RunRequest& request, const BuildInfo& build) {
   RunRequest r = request;
   r.save_on_signal = true;
+  r.restarts = true;
   r.job = [given = request.job] {
     JobConfig job = given();
     adapt_to_slurm(job, current_environment());

@@ -1,4 +1,4 @@
-// The `fault:` section: what happens when a rank fails.
+// The `fault:` section: what happens when a rank or a host fails.
 #pragma once
 
 #include "base/settings.h"
@@ -9,6 +9,8 @@ struct FaultSettings {
   // Long work is not a false alarm, because each part of it reports progress (base/activity.h). A system call
   // on a slow disk or a function of a user's pipeline reports none, but takes minutes at most.
   double timeout = 300;
+  i64 max_restarts = 3;
+  bool elastic = false, shrink_batch = false;
   i64 check_replicas_every_n_steps = 100;
 
   void visit(SettingsVisitor& v) {
@@ -17,6 +19,21 @@ struct FaultSettings {
             "message is lost; the job then ends with exit code 5 and names the rank; 0: no limit")
         .at_least(0)
         .at_most(1e9);
+    v.field(
+         "max_restarts", max_restarts,
+         "restarts of a training on several ranks after a rank, a host or the network was lost; each newer "
+         "checkpoint fills the number up again; the waits before them are 1, 5 and 30 s; 0: the training "
+         "ends with exit code 5. Errors in settings or data, full disks and crashes are not repeated")
+        .at_least(0)
+        .at_most(1000);
+    v.field(
+        "elastic", elastic,
+        "restart with fewer replicas while hosts of parallel.hosts do not answer, with the same rows of a "
+        "step by more accumulation; the training uses all hosts again at the next checkpoint after they "
+        "answer. Results differ by rounding from those on all hosts");
+    v.field("shrink_batch", shrink_batch,
+            "restart a training on several ranks once with half the per_device_batch_size after a lack of "
+            "memory; the rows of a step stay, results differ by rounding");
     v.field("check_replicas_every_n_steps", check_replicas_every_n_steps,
             "steps between two comparisons of the parameters of all replicas; a difference ends the run with "
             "exit code 5; 0: no comparisons")

@@ -74,4 +74,10 @@ ResolvedJob ResolvedJob::with_global_batch_size(i64 rows) const {
   return ResolvedJob(std::move(job));
 }
 
+ResolvedJob ResolvedJob::with(const std::function<void(JobConfig&)>& change) const {
+  JobConfig job = job_;
+  change(job);
+  return ResolvedJob(std::move(job));
+}
+
 }  // namespace redco

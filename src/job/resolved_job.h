@@ -3,6 +3,7 @@
 // checkpoints keep the same text.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -34,6 +35,8 @@ class ResolvedJob {
   ResolvedJob with_model_config(const std::map<std::string, std::string>& keys) const;
   // This job with global_batch_size set, for jobs that do not give it: batch_sizes() of the actual ranks.
   ResolvedJob with_global_batch_size(i64 rows) const;
+  // This job with changes that the launcher makes for another start.
+  ResolvedJob with(const std::function<void(JobConfig&)>& change) const;
 
  private:
   JobConfig job_;

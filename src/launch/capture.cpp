@@ -5,13 +5,15 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <limits>
+#include <memory>
 
 #include "base/error.h"
+#include "base/timing.h"
 #include "launch/child_process.h"
-#include "launch/mpirun_output.h"
 
 namespace redco {
 
@@ -64,6 +66,15 @@ Captured capture(const std::vector<std::string>& argv, const Environment& enviro
   return got;
 }
 
+// A command of run_all() that runs.
+struct Running {
+  std::size_t index;
+  pid_t pid;
+  Pipe out, err;
+  double deadline;
+  bool out_ended = false, err_ended = false;
+};
+
 [[noreturn]] void fail(const std::string& program, const std::string& problem, std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   throw Error(ExitCode::rank_failed, fmt::format("{} {}: {}", program, problem, text.substr(0, 2000)));
@@ -82,14 +93,67 @@ Finished run_to_end(const std::vector<std::string>& argv, const Environment& env
   return {got.code, std::move(got.out), std::move(got.err)};
 }
 
-std::string output_under_mpirun(const Mpirun& mpirun, double seconds, i64 max_bytes) {
-  Captured got = capture(mpirun.argv(), environment_of(mpirun), seconds, max_bytes);
-  if (got.problem.empty()) return got.out;
-  MpirunOutput output;
-  const std::string ranks = output.feed(got.err) + output.flush();
-  if (const std::string message = output.message(); !message.empty())
-    throw Error(ExitCode::rank_failed, message);
-  fail(mpirun.path, got.problem, ranks.empty() ? "no message" : ranks);
+std::vector<Answered> run_all(const std::vector<std::vector<std::string>>& commands,
+                              const Environment& environment, double limit, i64 max_bytes) {
+  constexpr std::size_t kAtOnce = 64;
+  std::vector<Answered> out(commands.size());
+  std::vector<std::unique_ptr<Running>> running;
+  std::size_t next = 0;
+  const auto start = [&](std::size_t i) {
+    auto r = std::make_unique<Running>();
+    r->index = i;
+    out[i].began = wall_seconds();
+    r->deadline = seconds() + limit;
+    try {
+      r->pid = start_process(commands[i], environment, -1, r->out.out.fd, r->err.out.fd);
+    } catch (const Error& e) {
+      out[i].code = 127;
+      out[i].problem = e.what();
+      return;
+    }
+    r->out.out.reset();
+    r->err.out.reset();
+    running.push_back(std::move(r));
+  };
+  // `late`: it is ended by force.
+  const auto finish = [&](Running& r, bool late) {
+    Answered& a = out[r.index];
+    int status = 0;
+    if (late) kill(-r.pid, SIGKILL);
+    while (waitpid(r.pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    a.seconds = wall_seconds() - a.began;
+    a.late = late;
+    a.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (late) {
+      a.problem = fmt::format("took longer than {:g} s", limit);
+    } else if (a.code != 0) {
+      a.problem = fmt::format("ended with status {}", a.code);
+    }
+  };
+  while (next < commands.size() || !running.empty()) {
+    while (next < commands.size() && running.size() < kAtOnce) start(next++);
+    std::vector<pollfd> fds;
+    for (const auto& r : running) {
+      fds.push_back({r->out_ended ? -1 : r->out.in.fd, POLLIN, 0});
+      fds.push_back({r->err_ended ? -1 : r->err.in.fd, POLLIN, 0});
+    }
+    poll(fds.data(), fds.size(), 50);
+    for (std::size_t k = 0; k < running.size(); ++k) {
+      Running& r = *running[k];
+      Answered& a = out[r.index];
+      if (fds[2 * k].revents) a.out += read_some(r.out.in.fd, r.out_ended);
+      if (fds[2 * k + 1].revents) a.err += read_some(r.err.in.fd, r.err_ended);
+      const bool ended = r.out_ended && r.err_ended;
+      const bool late = !ended && (seconds() > r.deadline || static_cast<i64>(a.out.size()) > max_bytes ||
+                                   static_cast<i64>(a.err.size()) > max_bytes);
+      if (!ended && !late) continue;
+      finish(r, late);
+      r.pid = -1;
+    }
+    std::erase_if(running, [](const auto& r) { return r->pid < 0; });
+  }
+  return out;
 }
 
 Environment environment_of(const Mpirun& mpirun) {

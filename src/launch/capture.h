@@ -20,9 +20,17 @@ struct Finished {
 };
 Finished run_to_end(const std::vector<std::string>& argv, const Environment& environment,
                     i64 max_bytes = i64{1} << 26);
-// The same as output_of() for mpirun's program on all its hosts. The error explains why a host could not
-// start it, in place of mpirun's own text.
-std::string output_under_mpirun(const Mpirun& mpirun, double seconds, i64 max_bytes = i64{1} << 20);
+// Runs commands at the same time, at most 64 together, each for at most `seconds` after its start. A command
+// that cannot be started, or that is late, has a `problem`.
+struct Answered {
+  int code = 0;  // as Finished::code
+  std::string out, err;
+  std::string problem;  // "took longer than 10 s"; "" if it ended with 0
+  bool late = false;
+  double began = 0, seconds = 0;  // began: since 1970
+};
+std::vector<Answered> run_all(const std::vector<std::vector<std::string>>& commands,
+                              const Environment& environment, double seconds, i64 max_bytes = i64{1} << 20);
 
 // The environment that mpirun starts with.
 Environment environment_of(const Mpirun& mpirun);

@@ -38,22 +38,28 @@ void keep_domains(Mpirun& m) {
     m.options.mca["orte_keep_fqdn_hostnames"] = "1";
 }
 
-// ssh fails instead of asking for a password or waiting for minutes. It takes the first value of an option,
-// so the user's own arguments come first. Another program than ssh would not know these options.
 void set_ssh_arguments(const LaunchRequest& r, Mpirun& m) {
-  const auto of = [&](const char* name) {
-    const auto it = r.environment.find(name);
-    return it == r.environment.end() ? std::string() : it->second;
+  if (const std::string arguments = ssh_arguments(r.environment); !arguments.empty())
+    m.options.mca["plm_rsh_args"] = arguments;
+}
+
+// Open MPI would also try networks that only some hosts have (docker0), and wait for them.
+void set_networks(const LaunchRequest& r, Mpirun& m) {
+  if (r.networks.empty()) return;
+  const auto given = [&](const char* name) {
+    return has(r.environment, (std::string("OMPI_MCA_") + name + "_if_include").c_str()) ||
+           has(r.environment, (std::string("OMPI_MCA_") + name + "_if_exclude").c_str());
   };
-  const std::string agent = of("OMPI_MCA_plm_rsh_agent"), own = of("OMPI_MCA_plm_rsh_args");
-  if (!agent.empty() && agent.find("ssh") == std::string::npos) return;
-  m.options.mca["plm_rsh_args"] = own + (own.empty() ? "" : " ") + "-o BatchMode=yes -o ConnectTimeout=10";
+  for (const char* part : {"btl_tcp", "oob_tcp"})
+    if (!given(part))
+      m.options.mca[std::string(part) + "_if_include"] = fmt::format("{}", fmt::join(r.networks, ","));
 }
 
 // Options for other hosts. With them mpirun notices within about fault_timeout that a host has left the
 // network (0: no limit); Open MPI's defaults take 480 s.
 void reach_hosts(const LaunchRequest& r, bool by_ssh, Mpirun& m) {
   keep_domains(m);
+  set_networks(r, m);
   if (by_ssh) set_ssh_arguments(r, m);
   if (r.fault_timeout <= 0) return;
   const int all = std::max(4, static_cast<int>(std::min(r.fault_timeout, 1e6)));
@@ -186,9 +192,18 @@ LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slu
 
 }  // namespace
 
-HostFacts facts_of(const Machine& m) {
-  return {m.hostname, m.usable_cores, m.isa, m.cpu, m.can_bind, m.cma, -1};
+std::string ssh_arguments(const Environment& environment) {
+  const auto of = [&](const char* name) {
+    const auto it = environment.find(name);
+    return it == environment.end() ? std::string() : it->second;
+  };
+  const std::string agent = of("OMPI_MCA_plm_rsh_agent"), own = of("OMPI_MCA_plm_rsh_args");
+  if (!agent.empty() && agent.find("ssh") == std::string::npos) return "";
+  // ssh takes the first value of an option.
+  return own + (own.empty() ? "" : " ") + "-o BatchMode=yes -o ConnectTimeout=10";
 }
+
+HostFacts facts_of(const Machine& m) { return {m.hostname, m.usable_cores, m.isa, m.cpu, m.can_bind, m.cma}; }
 
 LaunchPlan plan_launch(const LaunchRequest& r) {
   LaunchPlan plan;
@@ -210,16 +225,6 @@ LaunchPlan plan_launch(const LaunchRequest& r) {
   plan = plan_ranks(shell, std::nullopt, std::move(plan));
   for (const char* kind : {"ess", "plm", "ras"}) plan.mpirun.options.mca[kind] = "^slurm";
   return plan;
-}
-
-Mpirun plan_probe(const std::vector<Host>& hosts, const LaunchRequest& r) {
-  Mpirun m;
-  for (const Host& h : hosts) m.options.hosts.push_back({h.name, 1});
-  m.options.n_ranks = static_cast<i64>(hosts.size());
-  m.options.one_on_each = true;
-  reach_hosts(r, !detect_slurm(r.environment), m);
-  set_up(r, r.for_ranks, true, m);
-  return m;
 }
 
 }  // namespace redco

@@ -20,7 +20,6 @@ struct HostFacts {
   int cores = 0;         // usable physical cores; 0: unknown
   std::string isa, cpu;  // as in Machine; "" if unknown
   bool can_bind = true, cma = true;
-  int rank = -1;  // of the process that found them (plan_probe); -1: none
 };
 HostFacts facts_of(const Machine& m);
 
@@ -38,7 +37,9 @@ struct LaunchRequest {
   bool root = false;                    // geteuid() == 0
   HostFacts here;                       // facts_of(this_machine())
   std::map<std::string, HostFacts>
-      facts;  // of other hosts, by the names in hosts (probe_hosts); may be empty
+      facts;  // of other hosts, by the names in hosts (launch/preflight.h); may be empty
+  // Networks for the messages of ranks and daemons, "10.77.0.0/24" (networks_to_choose()); empty: all.
+  std::vector<std::string> networks;
 };
 
 // Null: the host is unknown here.
@@ -59,11 +60,12 @@ struct LaunchPlan {
   std::vector<std::string> notes;  // for the log
 };
 
+// The arguments of ssh: those of the user, then the ones that let ssh fail instead of asking for a password
+// or waiting for minutes. "" with another program than ssh, which would not know them.
+std::string ssh_arguments(const Environment& environment);
+
 // UsageError: more ranks than slots, hosts together with hostfile, n_ranks not divisible by n_model_shards, a
 // launch by srun without PMIx or by another MPI.
 LaunchPlan plan_launch(const LaunchRequest& request);
-
-// mpirun with one process per host, rank i on hosts[i], without the program (`redco env --json`).
-Mpirun plan_probe(const std::vector<Host>& hosts, const LaunchRequest& request);
 
 }  // namespace redco

@@ -1,13 +1,9 @@
 #include "launch/env_report.h"
 
-#include <algorithm>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/words.h"
-#include "launch/capture.h"
 
 namespace redco {
 
@@ -47,8 +43,6 @@ EnvReport collect_env(const std::string& version, const std::string& blas, const
   if (const auto job = detect_slurm(current_environment()))
     r.slurm = fmt::format("job {}, {}, {}", job->id, counted(job->nodes.size(), "node"),
                           counted(total_slots(job->nodes), "task"));
-  const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
-  r.rank = rank ? static_cast<u32>(std::max(0, std::atoi(rank))) : 0;
   return r;
 }
 
@@ -92,7 +86,6 @@ std::string env_json(const EnvReport& r) {
                            {"revision", r.revision},
                            {"libraries", r.libraries},
                            {"host", m.hostname},
-                           {"rank", r.rank},
                            {"cpu", m.cpu},
                            {"isa", m.isa},
                            {"cores", m.usable_cores},
@@ -116,63 +109,6 @@ std::string env_json(const EnvReport& r) {
     j["measured"] = r.measured;
   }
   return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-std::vector<HostFacts> parse_env_lines(const std::string& output) {
-  std::vector<HostFacts> all;
-  std::istringstream in(output);
-  for (std::string line; std::getline(in, line);) {
-    if (line.empty() || line[0] != '{') continue;
-    const auto j = nlohmann::json::parse(line, nullptr, false);
-    const auto has = [&](const char* key, nlohmann::json::value_t type) {
-      return j.is_object() && j.contains(key) && j[key].type() == type;
-    };
-    using type = nlohmann::json::value_t;
-    if (!has("host", type::string) || !has("cores", type::number_unsigned) || !has("isa", type::string) ||
-        !has("rank", type::number_unsigned) || !has("cpu", type::string) || !has("can_bind", type::boolean) ||
-        !has("cma", type::boolean) || j["cores"].get<u64>() < 1 || j["cores"].get<u64>() > 1 << 16)
-      throw ContentsError(
-          "a host's `redco env --json` printed '{}'; expected an object with host, rank, cores, isa, cpu, "
-          "can_bind and cma. Install the same redco on all hosts",
-          excerpt(line, 200));
-    all.push_back({j["host"], j["cores"].get<int>(), j["isa"], j["cpu"], j["can_bind"], j["cma"],
-                   static_cast<int>(std::min<u64>(j["rank"].get<u64>(), 1 << 20))});
-  }
-  return all;
-}
-
-std::map<std::string, HostFacts> probe_hosts(const LaunchRequest& request, const std::string& program) {
-  const std::vector<Host> hosts = hosts_of_job(request.hosts, request.hostfile);
-  std::map<std::string, HostFacts> facts;
-  if (hosts.empty()) return facts;
-  Mpirun mpirun = plan_probe(hosts, request);
-  mpirun.program = {program, "env", "--json"};
-  // ssh alone may take 10 s. A minute is enough for every answer.
-  const double limit = request.fault_timeout > 0 ? std::clamp(request.fault_timeout, 12.0, 60.0) : 60;
-  std::string output;
-  try {
-    output = output_under_mpirun(mpirun, limit);
-  } catch (const Error& e) {
-    std::string names;
-    for (const Host& h : hosts) names += (names.empty() ? "" : ", ") + h.name;
-    const std::string what = e.what();
-    // The explanation of a failed start has its own remedy.
-    const bool explained = !what.starts_with(mpirun.path + " ");
-    throw Error(
-        e.code(),
-        fmt::format("[launch] redco asked the hosts {} for their cores: {}{}", names, what,
-                    explained ? "" : fmt::format(". Check `ssh HOST {} env` for each host", program)));
-  }
-  // A host's own name may differ from its name in the list (localhost, an alias), so ranks identify hosts.
-  for (const HostFacts& f : parse_env_lines(output))
-    if (f.rank >= 0 && f.rank < static_cast<int>(hosts.size())) facts[hosts[f.rank].name] = f;
-  if (facts.size() != hosts.size())
-    throw Error(
-        ExitCode::rank_failed,
-        fmt::format("[launch] {} of {} hosts answered `redco env --json`; check `ssh HOST {} env` for each "
-                    "host",
-                    facts.size(), hosts.size(), program));
-  return facts;
 }
 
 }  // namespace redco

@@ -1,8 +1,6 @@
-// The report of `redco env` about a machine: for people and bug reports, and as JSON for the launcher, which
-// asks each host before it plans a launch.
+// The report of `redco env` about a machine: for people, and as JSON for bug reports.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -18,7 +16,6 @@ struct EnvReport {
   std::string mpi;                  // mpi_version()
   std::string slurm;                // "job 17, 2 nodes, 4 tasks", "" outside an allocation
   std::string problem;              // mpi_mismatch(), "" if there is none
-  u32 rank = 0;                     // of this process under mpirun, which tells the launcher the host; else 0
   std::string revision, libraries;  // source revision; linked libraries. "" if unknown
   // Measured on all usable cores by the caller, since launch does not see the kernels; 0: not measured.
   double sgemm_flops_per_s = 0, bf16_flops_per_s = 0, read_bytes_per_s = 0;
@@ -35,12 +32,4 @@ EnvReport collect_env(const std::string& version, const std::string& blas, const
 std::string env_text(const EnvReport& r);
 // One JSON object on one line, without a line break.
 std::string env_json(const EnvReport& r);
-// The facts of the hosts from the output of `redco env --json` under mpirun: one JSON object a line; lines
-// that do not begin with '{' are skipped. ContentsError: a line that is not such an object.
-std::vector<HostFacts> parse_env_lines(const std::string& output);
-// Asks each host of the request by running `program env --json` there, once each, in parallel. The
-// keys are the names in `hosts`. Error(rank_failed) with host, reason and remedy when a host cannot be
-// reached, or when a host has not answered within fault_timeout (at least 12 s, at most 60 s).
-std::map<std::string, HostFacts> probe_hosts(const LaunchRequest& request, const std::string& program);
-
 }  // namespace redco

@@ -36,6 +36,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kHoldMs = 200;         // an unfinished frame is printed unchanged after this time
 constexpr int kLookMs = 100;         // how often the watch server is asked
 constexpr double kAskedSeconds = 2;  // ranks without anything to save get this long to end
+constexpr double kRestartLook = 1;   // s between two questions to ends_for_restart
 constexpr int kDrainMs = 1000;       // how long mpirun's pipe is read after mpirun's end
 
 double since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
@@ -160,7 +161,7 @@ RankEnds reported(WatchServer& server, int status) {
   const bool one = WIFEXITED(status) && WEXITSTATUS(status) == 1;
   for (const auto began = Clock::now(); one && !server.ended_with(1) && since(began) < kReportSeconds;)
     usleep(5000);
-  return {server.all_started(), server.ended_with(1)};
+  return {server.all_started(), server.ended_with(1), server.ended_with(5)};
 }
 
 // Ends the ranks that mpirun left behind.
@@ -171,9 +172,22 @@ void end_ranks(WatchServer& server) {
   kill_marked(server.address().client_key);
 }
 
+// Adds what the ranks have reported: where each was, and the last step.
+void add_reports(const WatchServer& server, Outcome& o) {
+  const std::vector<RankReport> reports = server.reports();
+  for (const RankReport& r : reports) o.step = std::max(o.step, r.step);
+  for (Outcome::Place& p : o.places) {
+    if (p.rank < 0 || p.rank >= static_cast<int>(reports.size())) continue;
+    const RankReport& r = reports[static_cast<std::size_t>(p.rank)];
+    if (p.host.empty()) p.host = r.host;
+    if (p.phase.empty()) p.phase = r.phase;
+    if (p.step < 0) p.step = r.step;
+  }
+}
+
 }  // namespace
 
-int exec_under_mpirun(const Mpirun& mpirun, const ExecOptions& options) {
+Outcome exec_under_mpirun(const Mpirun& mpirun, const ExecOptions& options) {
   const auto server = watch_ranks(mpirun, options.fault_timeout);
   Mpirun watched = mpirun;
   watched.own_environment[kWatchVariable] = text_of(server->address());
@@ -193,12 +207,14 @@ int exec_under_mpirun(const Mpirun& mpirun, const ExecOptions& options) {
   OneVoice voice;
   PatientWriter messages(options.stderr_fd);
   ForcedEnd ending(*server, pid);
-  std::optional<std::string> verdict;
+  std::optional<Outcome> verdict;
   RankEnds ranks;
   int asked = 0;  // signals that requested an end
   bool ended_by_us = false, closed = false, gone = false;
   int status = 0;
-  Clock::time_point end, last_asked;
+  int last_signal = 0;
+  bool restarts = false;
+  Clock::time_point end, last_asked, last_look = Clock::now();
   while (!(gone && (closed || since(end) * 1000 > kDrainMs))) {
     std::array<pollfd, 3> fds{pollfd{signals.fd(), POLLIN, 0}, pollfd{closed ? -1 : errors.in.fd, POLLIN, 0},
                               gone ? pollfd{-1, 0, 0} : input.poll_request()};
@@ -218,6 +234,7 @@ int exec_under_mpirun(const Mpirun& mpirun, const ExecOptions& options) {
       // `timeout`, and some batch systems, signal the process and its group: that is one request.
       if (asked > 0 && since(last_asked) < 0.5) continue;
       last_asked = Clock::now();
+      last_signal = number;
       asked++;
       if (asked == 1) {
         if (options.save_on_signal)
@@ -238,8 +255,13 @@ int exec_under_mpirun(const Mpirun& mpirun, const ExecOptions& options) {
     if (fds[2].revents) input.copy();
     if (messages.lost()) server->note_unread_messages();
     if (!gone && !ending.begun() && (verdict = server->verdict())) {
-      if (!voice.heard()) messages.write("error: " + *verdict + "\n");
+      if (!voice.heard()) messages.write("error: " + outcome_message(*verdict) + "\n");
       ending.begin();
+    }
+    if (options.ends_for_restart && !restarts && !gone && asked == 0 && since(last_look) > kRestartLook) {
+      last_look = Clock::now();
+      restarts = options.ends_for_restart();
+      if (restarts) server->ask_to_end(SIGUSR1);
     }
     if (!gone && waitpid(pid, &status, WNOHANG) == pid) {
       gone = true;
@@ -256,19 +278,23 @@ int exec_under_mpirun(const Mpirun& mpirun, const ExecOptions& options) {
     if (!gone) ending.check();
   }
   messages.write(voice.feed(output.flush()) + voice.flush());
-  const auto& failure = output.failure();
-  if (verdict) return static_cast<int>(ExitCode::rank_failed);
-  if (ended_by_us) return status == 0 ? 0 : static_cast<int>(ExitCode::interrupted);
-  if (ran_out_of_memory(status, failure, oom_kills, options.root)) {
-    messages.write(fmt::format(
-        "error: [memory] the kernel killed {} for lack of memory (cgroup or host); all ranks have "
-        "ended. `redco plan` shows what the job needs\n",
-        failure ? fmt::format("rank {}", failure->rank) : "a rank"));
-    return static_cast<int>(ExitCode::doesnt_fit);
+  Outcome outcome = verdict ? *verdict : job_outcome(status, output, ranks);
+  outcome.ran = server->all_started();
+  if (!verdict && ended_by_us && status != 0) {
+    outcome = {};
+    outcome.kind = Outcome::Kind::stopped;
+  } else if (!verdict && ran_out_of_memory(outcome, oom_kills, options.root)) {
+    outcome.kind = Outcome::Kind::memory;
   }
-  const JobEnd end_of_job = job_end(status, output, ranks);
-  if (!voice.heard() && !end_of_job.message.empty()) messages.write("redco: " + end_of_job.message + "\n");
-  return end_of_job.code;
+  if (outcome.kind != Outcome::Kind::error) outcome.code = code_of(outcome.kind);
+  outcome.printed = voice.heard();
+  if (outcome.kind == Outcome::Kind::stopped) outcome.signal = last_signal;
+  add_reports(*server, outcome);
+  const std::string message = outcome_message(outcome);
+  const bool memory = outcome.kind == Outcome::Kind::memory;
+  if (!verdict && !message.empty() && (memory || !voice.heard()))
+    messages.write((memory ? "error: " : "redco: ") + message + "\n");
+  return outcome;
 }
 
 }  // namespace redco

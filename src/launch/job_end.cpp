@@ -1,18 +1,22 @@
 #include "launch/job_end.h"
 
-#include <fmt/format.h>
 #include <sys/wait.h>
 
 #include <csignal>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/process.h"
+#include "launch/host.h"
 #include "launch/resource_limits.h"
 
 namespace redco {
 
 namespace {
+
+using Kind = Outcome::Kind;
+using Failure = MpirunOutput::Failure;
+constexpr int kLostDaemon = 205;  // mpirun's status after it lost a host
+constexpr int kNoDaemon = 255;    // mpirun's status if it could not start its daemons
 
 // The codes of redco's own ends. Any other code comes from exit() in a library.
 bool is_ours(int code) {
@@ -20,56 +24,85 @@ bool is_ours(int code) {
          code == static_cast<int>(ExitCode::bug);
 }
 
-// mpirun ends with status 1 when a rank ends with code 1, and also when a signal ends mpirun itself.
-bool ended_by_signal(int status, const std::optional<MpirunOutput::Failure>& failure, const RankEnds& ranks) {
-  return WIFEXITED(status) && WEXITSTATUS(status) == 1 && !failure && !ranks.said_code_1;
+Outcome::Place place_of(const Failure& f) {
+  Outcome::Place p;
+  p.rank = f.rank;
+  p.host = f.host;
+  return p;
 }
 
-int code_of(int status, const std::optional<MpirunOutput::Failure>& failure, const RankEnds& ranks) {
-  using Kind = MpirunOutput::Failure::Kind;
-  const int rank_failed = static_cast<int>(ExitCode::rank_failed);
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  if (code == 0) return 0;
-  if (ended_by_signal(status, failure, ranks)) return rank_failed;
-  if (failure && failure->kind != Kind::exit_code) return rank_failed;
-  if (failure && !is_ours(code)) return rank_failed;
-  return code >= 128 ? rank_failed : code;  // 128 + signal, 205: lost a host, 255: no start
+// mpirun writes the same text for a host that it cannot reach and for a host that crashes later.
+Outcome no_daemon(const MpirunOutput& output, const RankEnds& ranks) {
+  Outcome o;
+  o.kind = ranks.all_started ? Kind::lost_host : Kind::no_start;
+  o.start = find_start_failure(output.own_text());
+  if (!o.start.host.empty()) o.hosts = {o.start.host};
+  return o;
 }
 
-std::string message_of(int status, const MpirunOutput& output, const RankEnds& ranks) {
-  using Kind = MpirunOutput::Failure::Kind;
+// The ranks' own code.
+Outcome own_end(int code, const RankEnds& ranks) {
+  Outcome o;
+  o.code = code;
+  o.kind = code == static_cast<int>(ExitCode::interrupted)                         ? Kind::stopped
+           : code == static_cast<int>(ExitCode::rank_failed) && !ranks.said_code_5 ? Kind::lost_rank
+                                                                                   : Kind::error;
+  return o;
+}
+
+Outcome outcome_of(int status, const MpirunOutput& output, const RankEnds& ranks) {
   const auto& failure = output.failure();
-  if (WIFSIGNALED(status))
-    return fmt::format("mpirun was killed by signal {} ({}); all ranks have ended", WTERMSIG(status),
-                       strsignal(WTERMSIG(status)));
-  if (ended_by_signal(status, failure, ranks))
-    return "mpirun ended before its ranks, as it does after a signal; all ranks have ended";
-  // mpirun writes the same text for a host that it cannot reach and for a host that crashes later.
-  if (failure && failure->kind == Kind::no_start && ranks.all_started)
-    return "the connection to a host was lost; all ranks have ended";
-  if (std::string message = output.message(); !message.empty()) return message;
-  // Open MPI 4.1.4 sometimes omits which rank was killed; its status still holds the signal.
-  if (const int n = WEXITSTATUS(status) - 128; n > 0 && n < 65)
-    return fmt::format("a rank was killed by signal {} ({}); all ranks have ended", n, strsignal(n));
-  if (failure && failure->kind == Kind::exit_code && !is_ours(failure->number))
-    return fmt::format("rank {} ended with code {} without a message; all ranks have ended", failure->rank,
-                       failure->number);
-  return {};
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  Outcome o;
+  if (WIFSIGNALED(status)) {
+    o.kind = Kind::lost_mpirun;
+    o.signal = WTERMSIG(status);
+  } else if (code == 0) {
+    o.kind = Kind::done;
+  } else if (code == 1 && !failure && !ranks.said_code_1) {
+    // mpirun ends with status 1 when a rank ends with code 1, and also when a signal ends mpirun itself.
+    o.kind = Kind::lost_mpirun;
+  } else if (failure && failure->kind == Failure::Kind::signal) {
+    o.kind = Kind::killed;
+    o.signal = failure->number;
+    o.places = {place_of(*failure)};
+  } else if (failure && failure->kind == Failure::Kind::lost_host) {
+    o.kind = Kind::lost_host;
+    if (!failure->host.empty()) o.hosts = {failure->host};
+  } else if ((failure && failure->kind == Failure::Kind::no_start) || (!failure && code == kNoDaemon)) {
+    return no_daemon(output, ranks);
+  } else if (failure && (!is_ours(code) || !is_ours(failure->number))) {
+    o.kind = Kind::exited;
+    o.number = failure->number;
+    o.places = {place_of(*failure)};
+  } else if (code == kLostDaemon) {
+    o.kind = Kind::lost_host;
+  } else if (code > 128) {
+    // Open MPI 4.1.4 sometimes omits which rank was killed; its status still holds the signal.
+    o.kind = Kind::killed;
+    o.signal = code - 128;
+  } else if (!is_ours(code)) {
+    o.kind = Kind::exited;
+    o.number = code;
+  } else {
+    return own_end(code, ranks);
+  }
+  return o;
 }
 
 }  // namespace
 
-JobEnd job_end(int status, const MpirunOutput& output, const RankEnds& ranks) {
-  return {code_of(status, output.failure(), ranks), message_of(status, output, ranks)};
+Outcome job_outcome(int status, const MpirunOutput& output, const RankEnds& ranks) {
+  Outcome o = outcome_of(status, output, ranks);
+  if (o.kind != Kind::error) o.code = code_of(o.kind);
+  o.ran = ranks.all_started;
+  return o;
 }
 
-bool ran_out_of_memory(int status, const std::optional<MpirunOutput::Failure>& failure, i64 kills_before,
-                       const std::string& root) {
-  const auto brief = [](const std::string& host) { return host.substr(0, host.find('.')); };
-  const bool killed = failure ? failure->kind == MpirunOutput::Failure::Kind::signal &&
-                                    failure->number == SIGKILL && brief(failure->host) == brief(host_name())
-                              : WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGKILL;
-  return killed && cgroup_oom_kills(root) > kills_before;
+bool ran_out_of_memory(const Outcome& o, i64 kills_before, const std::string& root) {
+  if (o.kind != Kind::killed || o.signal != SIGKILL) return false;
+  const std::string host = o.places.empty() ? "" : o.places[0].host;
+  return (host.empty() || same_host(host, host_name())) && cgroup_oom_kills(root) > kills_before;
 }
 
 }  // namespace redco

@@ -15,24 +15,14 @@ std::vector<std::string> Mpirun::argv() const {
     add({"--map-by", "slot", "--bind-to", "none"});
   if (options.oversubscribe) add({"--oversubscribe"});
   for (const auto& [name, value] : options.mca) add({"--mca", name, value});
-  const auto add_context = [&](i64 n, const std::string& hosts) {
-    add({"-n", fmt::format("{}", n), "--host", hosts});
-    for (const auto& [name, value] : environment) add({"-x", name + "=" + value});
-    for (const std::string& name : passed)
-      if (!environment.count(name)) add({"-x", name});
-    argv.insert(argv.end(), program.begin(), program.end());
-  };
-  if (options.one_on_each) {
-    for (std::size_t h = 0; h < options.hosts.size(); ++h) {
-      if (h > 0) add({":"});
-      add_context(1, options.hosts[h].name + ":1");
-    }
-    return argv;
-  }
   std::string list;
   for (const Host& h : options.hosts)
     list += fmt::format("{}{}:{}", list.empty() ? "" : ",", h.name, h.slots);
-  add_context(options.n_ranks, list);
+  add({"-n", fmt::format("{}", options.n_ranks), "--host", list});
+  for (const auto& [name, value] : environment) add({"-x", name + "=" + value});
+  for (const std::string& name : passed)
+    if (!environment.count(name)) add({"-x", name});
+  argv.insert(argv.end(), program.begin(), program.end());
   return argv;
 }
 

@@ -16,11 +16,10 @@ namespace redco {
 struct Mpirun {
   struct Options {
     i64 n_ranks = 1;
-    std::vector<Host> hosts;   // slots: ranks on the host
-    bool one_on_each = false;  // rank i is the only one on hosts[i]; otherwise mpirun's own host is first
-    bool input = false;        // standard input goes to the first rank; otherwise no rank reads it
-    std::optional<int> pinned_cores;         // cores of each rank; none: ranks are not pinned
-    bool oversubscribe = false;              // more ranks than cores: waiting ranks yield
+    std::vector<Host> hosts;          // slots: ranks on the host; mpirun's own host is first
+    bool input = false;               // standard input goes to the first rank; otherwise no rank reads it
+    std::optional<int> pinned_cores;  // cores of each rank; none: ranks are not pinned
+    bool oversubscribe = false;       // more ranks than cores: waiting ranks yield
     std::map<std::string, std::string> mca;  // name -> value
   };
 

@@ -102,7 +102,7 @@ std::string MpirunOutput::end_of_frame() {
   if (contains(text, "Primary job  terminated normally, but")) return {};
   if (contains(text, "peer process has unexpectedly disconnected")) return {};  // a consequence of a failure
   if (contains(text, "MPI_ABORT was invoked on rank")) {
-    keep({Kind::exit_code, number_after(text, "on rank "), number_after(text, "errorcode "), {}, {}});
+    keep({Kind::exit_code, number_after(text, "on rank "), number_after(text, "errorcode "), {}});
     return {};
   }
   if (contains(text, "processes exited with non-zero status")) {
@@ -110,34 +110,28 @@ std::string MpirunOutput::end_of_frame() {
     const std::size_t comma = text.find("],", text.find("Process name:"));
     const int rank =
         comma == std::string::npos ? -1 : number_after(std::string_view(text).substr(comma), "],");
-    keep({Kind::exit_code, rank, number_after(text, "Exit code:"), {}, {}});
+    keep({Kind::exit_code, rank, number_after(text, "Exit code:"), {}});
     return {};
   }
   if (contains(text, "noticed that process rank") && contains(text, "exited on signal")) {
-    const std::size_t open = text.rfind('('), close = text.rfind(')');
-    std::string name =
-        open != std::string::npos && close > open ? text.substr(open + 1, close - open - 1) : "";
     keep({Kind::signal, number_after(text, "process rank "), number_after(text, "exited on signal "),
-          word_after(text, "on node "), std::move(name)});
+          word_after(text, "on node ")});
     return {};
   }
   if (contains(text, "has exited due to process rank")) {
-    keep({Kind::exit_code, number_after(text, "process rank "), -1, word_after(text, "on\nnode "), {}});
+    keep({Kind::exit_code, number_after(text, "process rank "), -1, word_after(text, "on\nnode ")});
     return {};
   }
   if (contains(text, "lost communication with a remote daemon")) {
     const std::size_t remote = text.find("Remote daemon");
-    keep({Kind::lost_host,
-          -1,
-          0,
-          remote == std::string::npos ? "" : word_after(std::string_view(text).substr(remote), "on node "),
-          {}});
+    keep({Kind::lost_host, -1, 0,
+          remote == std::string::npos ? "" : word_after(std::string_view(text).substr(remote), "on node ")});
     return {};
   }
   if (contains(text, "unable to reliably start one or more daemons") || contains(text, "plm_rsh_agent") ||
       contains(text, "not enough slots available") || contains(text, "Executable: ") ||
       contains(text, "unable to launch the specified application") || contains(text, "processes than cpus")) {
-    keep({Kind::no_start, -1, 0, {}, {}});
+    keep({Kind::no_start, -1, 0, {}});
     return {};
   }
   return point_to(text);
@@ -200,27 +194,6 @@ std::string MpirunOutput::flush() {
   out += line_;
   line_.clear();
   return out;
-}
-
-std::string MpirunOutput::message() const {
-  using Kind = Failure::Kind;
-  if (!failure_) return {};
-  const Failure& f = *failure_;
-  switch (f.kind) {
-    case Kind::exit_code:
-      return {};
-    case Kind::signal:
-      return fmt::format(
-          "rank {}{} was killed by signal {}{}; all ranks have ended{}", f.rank,
-          f.host.empty() ? "" : " on " + f.host, f.number, f.name.empty() ? "" : " (" + f.name + ")",
-          f.number == 9 ? " (if nobody killed it, the machine was out of memory: see `dmesg`)" : "");
-    case Kind::lost_host:
-      return fmt::format("the connection to {} was lost; all ranks have ended",
-                         f.host.empty() ? "a host" : "host " + f.host);
-    case Kind::no_start:
-      return explain_start_failure(own_text_);
-  }
-  return {};
 }
 
 }  // namespace redco

@@ -23,7 +23,6 @@ class MpirunOutput {
     int rank = -1;     // -1: unknown
     int number = 0;    // exit code or signal
     std::string host;  // "" unknown
-    std::string name;  // the signal's, "Killed"
   };
 
   // `file`: where the caller keeps own_text(), for the message that points to it.
@@ -38,9 +37,6 @@ class MpirunOutput {
   bool holding() const { return inside_ || !line_.empty(); }
   // The first failure that mpirun reported; one with a signal replaces one with an exit code.
   const std::optional<Failure>& failure() const { return failure_; }
-  // One line for the user, "" if the ranks have printed the reason themselves:
-  //   rank 1 on node2 was killed by signal 9 (Killed): ...
-  std::string message() const;
   // Open MPI's own text so far, at most 64 KiB.
   const std::string& own_text() const { return own_text_; }
   // Whether own_text() has more than the failures above: a user may want to read it.

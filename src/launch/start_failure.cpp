@@ -54,62 +54,86 @@ bool is_start_failure_line(std::string_view line) {
          std::any_of(kParts.begin(), kParts.end(), [&](std::string_view p) { return contains(line, p); });
 }
 
-std::string explain_start_failure(std::string_view text) {
-  if (contains(text, "plm_rsh_agent"))
-    return "this host has no ssh, which mpirun needs to start ranks. Install it: apt-get install "
-           "openssh-client";
+StartFailure find_start_failure(std::string_view text) {
+  using Kind = StartFailure::Kind;
+  if (contains(text, "plm_rsh_agent")) return {Kind::no_ssh, "", ""};
   if (const std::string host = between(text, "Could not resolve hostname ", ":\n"); !host.empty())
-    return fmt::format(
-        "host {0}: ssh does not know this name. Correct it in parallel.hosts, or add it to DNS or "
-        "/etc/hosts; then check `ssh {0} true`",
-        host);
+    return {Kind::unknown_name, host, ""};
   if (const std::string host = between(text, "connect to host ", " \n"); !host.empty()) {
     const std::string_view line = line_with(text, "connect to host ");
-    return fmt::format(
-        "host {0}: ssh cannot connect{1}. Check that the host is up and runs sshd: `ssh {0} true`", host,
-        line.substr(std::min(line.rfind(": "), line.size())));
+    const std::size_t colon = line.rfind(": ");
+    return {Kind::no_connection, host, colon == kNone ? "" : std::string(line.substr(colon + 2))};
   }
   if (const std::string host = between(text, "Connection to ", " \n");
       !host.empty() && contains(text, "timed out"))
-    return fmt::format(
-        "host {0}: ssh cannot connect: Connection timed out. Check that the host is up and runs sshd: `ssh "
-        "{0} true`",
-        host);
-  if (const std::string_view line = line_with(text, "Permission denied ("); !line.empty()) {
-    const std::string host = host_that_denies(line), name = host.empty() ? "HOST" : host;
-    return fmt::format(
-        "{}: ssh asks for a password, which a launch cannot answer. Run `ssh-copy-id {}`, then check `ssh {} "
-        "true`",
-        host_or(host, "a host"), name, name);
+    return {Kind::no_connection, host, "Connection timed out"};
+  if (const std::string_view line = line_with(text, "Permission denied ("); !line.empty())
+    return {Kind::denied, host_that_denies(line), ""};
+  if (contains(text, "Host key verification failed"))
+    return {Kind::unknown_key, between(text, "key is known for ", " \n"), ""};
+  if (contains(text, "orted: ")) return {Kind::no_open_mpi, "", ""};
+  if (const std::string program = between(text, "Executable: ", "\n"); !program.empty())
+    return {Kind::no_program, between(text, "Node: ", "\n"), program};
+  if (const std::string folder = between(text, "Working directory: ", "\n"); !folder.empty())
+    return {Kind::no_folder, between(text, "Node: ", "\n"), folder};
+  if (contains(text, "not enough slots available")) return {Kind::slots, "", ""};
+  if (contains(text, "processes than cpus")) return {Kind::cores, "", ""};
+  return {};
+}
+
+std::string start_failure_message(const StartFailure& f) {
+  using Kind = StartFailure::Kind;
+  const std::string name = f.host.empty() ? "HOST" : f.host;
+  switch (f.kind) {
+    case Kind::no_ssh:
+      return "this host has no ssh, which mpirun needs to start ranks. Install it: apt-get install "
+             "openssh-client";
+    case Kind::unknown_name:
+      return fmt::format(
+          "host {0}: ssh does not know this name. Correct it in parallel.hosts, or add it to DNS or "
+          "/etc/hosts; then check `ssh {0} true`",
+          name);
+    case Kind::no_connection:
+      return fmt::format(
+          "host {0}: ssh cannot connect{1}. Check that the host is up and runs sshd: `ssh {0} true`", name,
+          f.what.empty() ? "" : ": " + f.what);
+    case Kind::denied:
+      return fmt::format(
+          "{}: ssh asks for a password, which a launch cannot answer. Run `ssh-copy-id {}`, then check `ssh "
+          "{} true`",
+          host_or(f.host, "a host"), name, name);
+    case Kind::unknown_key:
+      return fmt::format("{}: ssh does not know its key. Run `ssh {} true` once and accept the key",
+                         host_or(f.host, "a host"), name);
+    case Kind::no_open_mpi:
+      return fmt::format(
+          "{} lacks Open MPI (its program orted). Install it there: apt-get install openmpi-bin; then check "
+          "`ssh {} orted --version`",
+          host_or(f.host, "a host"), name);
+    case Kind::no_program:
+      return fmt::format(
+          "host {0} cannot run {1}. Install redco there at the same path; then check `ssh {0} {1} env`",
+          f.host, f.what);
+    case Kind::no_folder:
+      return fmt::format(
+          "host {} has no folder {}. Start redco in a folder that all hosts share, or create the folder "
+          "there",
+          f.host, f.what);
+    case Kind::slots:
+      return "the job has more ranks than mpirun counts slots. Give the hosts more slots (name:slots in "
+             "parallel.hosts), or lower parallel.n_ranks";
+    case Kind::cores:
+      return "a host has fewer cores than ranks x threads, so mpirun cannot pin the ranks. Lower "
+             "parallel.threads_per_rank or the host's slots";
+    case Kind::unknown:
+      break;
   }
-  if (contains(text, "Host key verification failed")) {
-    const std::string host = between(text, "key is known for ", " \n"), name = host.empty() ? "HOST" : host;
-    return fmt::format("{}: ssh does not know its key. Run `ssh {} true` once and accept the key",
-                       host_or(host, "a host"), name);
-  }
-  if (contains(text, "orted: "))
-    return "a host lacks Open MPI (its program orted). Install it there: apt-get install openmpi-bin; then "
-           "check `ssh HOST orted --version`";
-  if (const std::string program = between(text, "Executable: ", "\n"); !program.empty()) {
-    const std::string host = between(text, "Node: ", "\n");
-    return fmt::format(
-        "host {0} cannot run {1}. Install redco there at the same path; then check `ssh {0} {1} env`", host,
-        program);
-  }
-  if (const std::string folder = between(text, "Working directory: ", "\n"); !folder.empty()) {
-    const std::string host = between(text, "Node: ", "\n");
-    return fmt::format(
-        "host {} has no folder {}. Start redco in a folder that all hosts share, or create the folder there",
-        host, folder);
-  }
-  if (contains(text, "not enough slots available"))
-    return "the job has more ranks than mpirun counts slots. Give the hosts more slots (name:slots in "
-           "parallel.hosts), or lower parallel.n_ranks";
-  if (contains(text, "processes than cpus"))
-    return "a host has fewer cores than ranks x threads, so mpirun cannot pin the ranks. Lower "
-           "parallel.threads_per_rank or the host's slots";
   return "a host cannot be reached, or its connection broke, so no ranks run. Check for each host that `ssh "
          "HOST redco env` works without a password, with redco and Open MPI at the same paths";
+}
+
+bool may_answer_later(const StartFailure& f) {
+  return f.kind == StartFailure::Kind::unknown || f.kind == StartFailure::Kind::no_connection;
 }
 
 }  // namespace redco

@@ -15,6 +15,7 @@
 #include "report/profile_section.h"
 #include "report/run_data.h"
 #include "report/run_state.h"
+#include "report/starts.h"
 
 namespace redco {
 
@@ -47,6 +48,7 @@ class Page {
     for (const RunData::Confusion& c : run_.confusions) matrices += confusion(c);
     page.section("confusion", "Confusion matrix", matrices);
     page.section("samples", "Evaluation samples", samples());
+    page.section("starts", "Starts", starts_section(run_.events));
     page.section("checkpoints", "Checkpoints", checkpoints());
     page.section("profile", "Profile", run_.profile ? profile_section(*run_.profile) : "");
     page.section("plan", "Plan", plan());

@@ -50,6 +50,8 @@ RunState run_state(const std::vector<ckpt::RunEvent>& events, const std::string&
               ""};
     case Event::failed:
       return {Kind::failed, fmt::format("failed with exit code {}", last.code), last.reason};
+    case Event::restart:
+      return {Kind::failed, "ended, and was not started again" + at, last.reason};
     case Event::start:
       break;
   }

@@ -22,8 +22,6 @@
 #include "comm/mpi_library.h"
 #include "kernels/threads.h"
 #include "launch/child_process.h"
-#include "launch/env_report.h"
-#include "launch/exec.h"
 #include "launch/find_mpirun.h"
 #include "launch/rank_environment.h"
 #include "launch/rank_errors.h"
@@ -33,6 +31,7 @@
 #include "launch/watch/watchdog.h"
 #include "run/agreement.h"
 #include "run/handed_job.h"
+#include "run/supervise.h"
 #include "shard/mesh_of.h"
 #include "workdir/run_history.h"
 #include "workdir/run_record.h"
@@ -314,28 +313,6 @@ void print_end(const std::string& message) {
   watchdog::finish(static_cast<int>(ExitCode::interrupted));
 }
 
-// Ranks that were killed, or that hung, have written no end into the workdir's history: the launcher does it.
-// `size`: of the history before they were started. REQUIRES: all ranks have ended.
-void record_end_of_ranks(const std::string& workdir, i64 size, int code) {
-  if (code == 0 || ckpt::run_history_size(workdir) <= size) return;  // they never began to train
-  using Kind = ckpt::RunEvent::Kind;
-  try {
-    const auto events = ckpt::read_run_history(workdir, 64 << 10).events;
-    if (events.empty() || events.back().kind != Kind::start) return;
-  } catch (const Error&) {
-    return;
-  }
-  const bool stopped = code == static_cast<int>(ExitCode::interrupted);
-  ckpt::append_run_event(
-      workdir,
-      {.kind = stopped ? Kind::stopped : Kind::failed,
-       .reason = stopped                                           ? "a second signal, without a save"
-                 : code == static_cast<int>(ExitCode::doesnt_fit)  ? "a rank was killed for lack of memory"
-                 : code == static_cast<int>(ExitCode::rank_failed) ? "a rank was killed or did not respond"
-                                                                   : "the ranks ended without a message",
-       .code = code});
-}
-
 }  // namespace
 
 int report_error(const std::exception& e) {
@@ -370,22 +347,12 @@ int run(RunRequest request, const std::function<int(Run&)>& body) {
   const MpiLibrary linked = mpi_library();
   const char* path = std::getenv("PATH");
   launch.mpirun = find_mpirun(linked.path, linked.version, path ? path : "");
-  launch.facts = probe_hosts(launch, program_path());
-  plan = plan_launch(launch);
-  for (const std::string& note : plan.notes) info("{}", note);
-  Mpirun& mpirun = plan.mpirun;
-  mpirun.options.input = request.passes_input;
-  mpirun.environment[kMarkErrors] = "1";
-  mpirun.own_environment[kJobVariable] = text_to_hand(resolved);
-  mpirun.passed.insert(kJobVariable);
-  mpirun.program = request.program;
-  const std::string workdir = resolved.job().workdir.value_or("");
-  const i64 history = workdir.empty() ? 0 : ckpt::run_history_size(workdir);
-  const int code = exec_under_mpirun(mpirun, {.fault_timeout = resolved.job().fault.timeout,
-                                              .save_on_signal = request.save_on_signal,
-                                              .passes_interrupts = request.passes_interrupts});
-  if (!workdir.empty()) record_end_of_ranks(workdir, history, code);
-  return code;
+  return supervise(resolved, std::move(launch),
+                   {.program = request.program,
+                    .save_on_signal = request.save_on_signal,
+                    .passes_input = request.passes_input,
+                    .passes_interrupts = request.passes_interrupts,
+                    .restarts = request.restarts});
 }
 
 }  // namespace redco

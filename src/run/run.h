@@ -24,6 +24,7 @@ struct RunRequest {
   std::vector<std::string> program;
   bool save_on_signal = false;  // this and the next two: see ExecOptions
   bool passes_input = false, passes_interrupts = false;
+  bool restarts = false;  // a training, which may be started again: see run/supervise.h
 };
 
 // The interface of a command's body to its run. One per rank.

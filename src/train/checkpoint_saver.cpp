@@ -13,6 +13,7 @@
 #include "ckpt/manifest.h"
 #include "ckpt/peft.h"
 #include "train/checkpoint_files.h"
+#include "workdir/run_record.h"
 
 namespace redco {
 
@@ -196,7 +197,10 @@ void CheckpointSaver::publish(Flight& flight) {
   std::vector<ckpt::FileRecord> mine;
   world.together([&] { mine = flight.files.get(); });
   const std::vector<std::string> all = world.gather(to_text(mine));
-  world.on_first([&] { checkpoints.publish(step, algorithm_versions(), from_texts(all)); });
+  world.on_first([&] {
+    require_newest_start(parent_path(folder_), flight.run);
+    checkpoints.publish(step, algorithm_versions(), from_texts(all));
+  });
   // The checkpoint is published: no later failure may end the run.
   world.on_first([&] {
     const auto point = [&](const std::string& name) {

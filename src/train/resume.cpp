@@ -49,7 +49,7 @@ std::string old_id(const std::string& workdir) {
 
 RunStart new_run(const std::string& workdir) {
   RunStart s;
-  s.record = {{ckpt::new_run_id(), {}}, utc_now(), ""};
+  s.record = {{ckpt::new_run_id(), {}, 0, {}}, utc_now(), "", ""};
   s.begins = true;
   if (!holds_a_run(workdir)) return s;
   s.old_id = old_id(workdir);
@@ -121,7 +121,7 @@ RunStart resumed_from(const std::string& path, const std::string& workdir) {
   const CheckpointFolder checkpoints(folder);
   const auto pointers = checkpoints.pointers();
   for (const auto& e : checkpoints.survey()) {
-    if (e.manifest && s.record.run.holds(e.manifest->run.id, e.step)) continue;
+    if (e.manifest && s.record.run.holds(e.manifest->run, e.step)) continue;
     s.old.moved.push_back(workdir::checkpoint(e.name));
     for (const auto& [pointer, step] : pointers)
       if (step == e.step) s.old.moved.push_back(workdir::checkpoint(pointer));
@@ -159,14 +159,15 @@ RunStart find_start(const std::string& resume, const std::string& workdir, const
   return s;
 }
 
-void open_run(const std::string& workdir, const RunStart& start) {
-  if (!start.begins) return;
-  const std::string to = begin_run(workdir, start.record, start.old_id, start.old);
+ckpt::RunIdentity open_run(const std::string& workdir, const RunStart& start, i64 step) {
+  const std::string to =
+      start.begins ? begin_run(workdir, start.record, start.old_id, start.old) : std::string();
   if (!to.empty())
     info("[train] {} moved to {}",
          start.inside ? fmt::format("the files of the old run after {} are", start.checkpoint)
                       : "the old run's files are",
          join_path(workdir, to));
+  return begin_start(workdir, step);
 }
 
 namespace {

@@ -30,8 +30,9 @@ struct RunStart {
 // slurm_job: for the record of a run that begins.
 RunStart find_start(const std::string& resume, const std::string& workdir, const std::string& slurm_job = "");
 
-// Begins the run in the workdir: moves the old run aside, logs it, and writes run.json. First rank only.
-void open_run(const std::string& workdir, const RunStart& start);
+// Begins the run in the workdir: moves the old run aside, logs it, and writes run.json with a new start that
+// begins after `step`. Returns the run with this start. First rank only.
+ckpt::RunIdentity open_run(const std::string& workdir, const RunStart& start, i64 step);
 
 // The state in a checkpoint. UsageError if the resumed run could not equal the uninterrupted one: `job` has
 // another seed, batch size, pipeline or tokenizer, or the optimizer state was not saved. Warns if bits may

@@ -206,8 +206,8 @@ class Training {
     call_log::save_to(join_path(job_.workdir, workdir::calls_of_rank(c_.rank())),
                       fmt::format("rank {} on {}", c_.rank(), host_name()));
     c_.world().on_first([&] {
-      open_run(job_.workdir, start);
-      if (job_.on_begin) job_.on_begin(state_.step, total_);
+      run_ = open_run(job_.workdir, start, state_.step);
+      if (job_.on_begin) job_.on_begin(state_.step, total_, run_.start);
     });
     if (first()) {
       if (!start.checkpoint.empty())

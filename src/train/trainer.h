@@ -38,7 +38,7 @@ struct TrainJob {
   std::function<void(const std::string& checkpoint)> on_resume;
   // Called on the first rank before the first step, when the workdir belongs to this run. The run trains from
   // `step` to `total`.
-  std::function<void(i64 step, i64 total)> on_begin;
+  std::function<void(i64 step, i64 total, i64 start)> on_begin;
   i64 check_replicas_every = 0;  // steps between two checks of the replicas; 0: no checks
   i64 threads_per_rank = 1;
   std::string isa;

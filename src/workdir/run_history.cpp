@@ -22,7 +22,7 @@ using HistoryJson = nlohmann::ordered_json;
 
 constexpr i64 kMostBestBytes = 1 << 20;
 constexpr std::size_t kMostReason = 4000;  // bytes of an error
-constexpr std::array<const char*, 4> kKinds = {"start", "finished", "stopped", "failed"};
+constexpr std::array<const char*, 5> kKinds = {"start", "finished", "stopped", "failed", "restart"};
 
 std::string history_path(const std::string& workdir) { return join_path(workdir, workdir::kHistory); }
 std::string best_path(const std::string& workdir) { return join_path(workdir, workdir::kBest); }
@@ -31,12 +31,15 @@ std::string line_of(const RunEvent& e) {
   HistoryJson j = {{"event", kKinds[static_cast<std::size_t>(e.kind)]},
                    {"time", std::round(e.time * 1e3) / 1e3}};
   if (e.step >= 0) j["step"] = e.step;
+  if (e.number > 0) j["start"] = e.number;
   if (e.kind == RunEvent::Kind::start) {
     j["total_steps"] = e.total_steps;
     j["pipeline"] = e.pipeline;
     if (!e.model.empty()) j["model"] = e.model;
   }
-  if (e.kind == RunEvent::Kind::failed) j["code"] = e.code;
+  if (e.kind == RunEvent::Kind::failed || e.kind == RunEvent::Kind::restart) j["code"] = e.code;
+  if (!e.hosts.empty()) j["hosts"] = e.hosts;
+  if (e.kind == RunEvent::Kind::restart) j["lost_steps"] = e.lost_steps;
   if (!e.reason.empty()) j["reason"] = e.reason.substr(0, kMostReason);
   return j.dump(-1, ' ', false, HistoryJson::error_handler_t::replace) + "\n";
 }
@@ -59,7 +62,10 @@ bool parse(const std::string& line, RunEvent& e) {
   e.kind = static_cast<RunEvent::Kind>(kind - kKinds.begin());
   e.time = number("time", 0);
   e.step = static_cast<i64>(number("step", -1));
+  e.number = static_cast<i64>(number("start", 0));
   e.total_steps = static_cast<i64>(number("total_steps", 0));
+  e.lost_steps = static_cast<i64>(number("lost_steps", 0));
+  e.hosts = text("hosts");
   e.pipeline = text("pipeline");
   e.model = text("model");
   e.reason = text("reason");

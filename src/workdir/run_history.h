@@ -15,14 +15,18 @@
 namespace redco::ckpt {
 
 struct RunEvent {
-  enum class Kind : std::uint8_t { start, finished, stopped, failed };
+  // restart: a start ended in a way that another start can mend, and the launcher makes one.
+  enum class Kind : std::uint8_t { start, finished, stopped, failed, restart };
   Kind kind = Kind::start;
   double time = 0;  // seconds since 1970; append_run_event() sets it
   i64 step = -1;    // start: the step of the checkpoint it resumes, or 0; an end: the last step; -1: unknown
+  i64 number = 0;   // start: its number in the run (run_identity.h); 0: unknown
   i64 total_steps = 0;          // start: where the run ends
   std::string pipeline, model;  // start: for people
   std::string reason;           // finished: "early stopping" or ""; stopped: "SIGTERM"; failed: the error
-  int code = 0;                 // failed: the exit code
+  int code = 0;                 // failed, restart: the exit code
+  std::string hosts;            // start: "node1:2, node2:2"; restart: the lost hosts, "" if unknown
+  i64 lost_steps = 0;           // restart: steps after the newest checkpoint, which are made again
 };
 
 // Appends a line. A failure gives a warning and does not end the run. Several ranks may append at the same

@@ -104,6 +104,28 @@ std::optional<RunRecord> read_run_record(const std::string& workdir) {
   }
 }
 
+ckpt::RunIdentity begin_start(const std::string& workdir, i64 step) {
+  auto record = read_run_record(workdir);
+  if (!record) throw IoError("[train] {} is gone", record_path(workdir));
+  record->run.begin_start(step);
+  write_file_durable(record_path(workdir), to_json(*record).dump(2) + "\n");
+  return record->run;
+}
+
+void require_newest_start(const std::string& workdir, const ckpt::RunIdentity& run) {
+  if (run.start == 0) return;
+  const auto record = read_run_record(workdir);
+  if (!record) return;
+  const bool same = record->run.id == run.id;
+  if (same && record->run.start <= run.start) return;
+  throw Error(
+      ExitCode::rank_failed,
+      fmt::format("[train] {} has taken over {}. This process belongs to start {}, so it saves nothing "
+                  "more and ends",
+                  same ? fmt::format("start {} of this run", record->run.start) : "another run", workdir,
+                  run.start));
+}
+
 std::string begin_run(const std::string& workdir, const RunRecord& record, const std::string& old_id,
                       const OldFiles& old) {
   make_dirs(workdir);

@@ -19,7 +19,14 @@ struct RunRecord {
 // nullopt: no run.json. ContentsError: the file is not valid.
 std::optional<RunRecord> read_run_record(const std::string& workdir);
 
-// Files of an old run, relative to the workdir. Those that the new run goes on with, and cuts, are copied.
+// Numbers a new start of the workdir's run, which begins after `step`, and writes it to run.json. Returns the
+// run with this start. REQUIRES: run.json exists. First rank only, with the workdir's lock.
+ckpt::RunIdentity begin_start(const std::string& workdir, i64 step);
+// Error(rank_failed) if a later start than `run`'s, or another run, has taken over the workdir: this process
+// must not write there any more. A run without a number of its start passes.
+void require_newest_start(const std::string& workdir, const ckpt::RunIdentity& run);
+
+// Files of an old run, relative to the workdir. Those that the new run continues, and cuts, are copied.
 struct OldFiles {
   std::vector<std::string> moved, copied;
 };

@@ -159,6 +159,39 @@ TEST_F(Leases, TheLockOfADeadHostIsTakenOverWhenItsLeaseIsStale) {
   ::close(again);
 }
 
+// A rank of the former start of a job, on a host that the launcher cannot reach, still holds the lock and
+// renews its lease: the new start waits for its end, then takes over. A process of another job is refused.
+TEST_F(Leases, AFormerStartOfTheSameJobIsTakenOver) {
+  ::setenv(kStartOfJob, "key 2", 1);
+  auto former = take();
+  const double begin = seconds();
+  EXPECT_THAT(refusal(), HasSubstr("in use by process"));  // not a later start
+  for (const char* other : {"other 3", "key 1", ""}) {
+    ::setenv(kStartOfJob, other, 1);
+    EXPECT_THAT(refusal(), HasSubstr("in use by process")) << other;
+  }
+  EXPECT_LT(seconds() - begin, 0.25);
+  ::setenv(kStartOfJob, "key 3", 1);
+  {
+    const auto lock = take();
+    EXPECT_GE(seconds() - begin, 0.9 * lease_times().stale);
+    EXPECT_THAT(refusal(), HasSubstr("in use by process"));
+  }
+  // One that ends meanwhile is not waited for any longer.
+  ::setenv(kStartOfJob, "key 4", 1);
+  auto ending = take();
+  ::setenv(kStartOfJob, "key 5", 1);
+  std::thread end([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    ending.reset();
+  });
+  const double again = seconds();
+  take();
+  EXPECT_LT(seconds() - again, 0.4);
+  end.join();
+  ::unsetenv(kStartOfJob);
+}
+
 // A colleague with another user id continues the run, whatever the umask of the first one was.
 TEST_F(Leases, WhoMayWriteInTheFolderMayWriteTheLock) {
   const mode_t before = ::umask(022);

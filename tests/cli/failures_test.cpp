@@ -36,7 +36,7 @@ class Failures : public Cli {
   Ran fail(const std::string& how, int ranks, const Words& more = {}) {
     std::filesystem::remove_all(path("run"));
     Words words = {"train", "job.yaml", "parallel.n_ranks=" + std::to_string(ranks),
-                   "pipeline=" + (*built_ / "fail.so")};
+                   "pipeline=" + (*built_ / "fail.so"), "fault.max_restarts=0"};
     words.insert(words.end(), more.begin(), more.end());
     return run(words, {{"REDCO_TEST_FAIL", how}});
   }
@@ -106,7 +106,8 @@ TEST_F(Failures, AKilledRankIsNamed) {
   }
   const Ran r = fail("exit:1", 2);
   EXPECT_EQ(r.code, 5);
-  EXPECT_THAT(r.err, HasSubstr("rank 1 ended with code 9 without a message; all ranks have ended"));
+  EXPECT_THAT(r.err, testing::ContainsRegex(
+                         "rank 1 on .* ended with code 9 without a message; all ranks have ended"));
 }
 
 TEST_F(Failures, ARankThatHangsIsNamed) {
@@ -135,8 +136,8 @@ TEST_F(Failures, ASingleProcessWatchesItself) {
 TEST_F(Failures, TheEndOfMpirunIsReported) {
   for (const int signal : {SIGTERM, SIGKILL}) {
     std::filesystem::remove_all(path("run"));
-    const pid_t pid = start(
-        {"train", "job.yaml", "parallel.n_ranks=2", "train.max_steps=1000000", "train.logging_steps=1"});
+    const pid_t pid = start({"train", "job.yaml", "parallel.n_ranks=2", "train.max_steps=1000000",
+                             "train.logging_steps=1", "fault.max_restarts=0"});
     ASSERT_TRUE(until([&] { return has("run/metrics.jsonl") && !read("run/metrics.jsonl").empty(); }))
         << read("stderr");
     for (const auto& p : std::filesystem::directory_iterator("/proc")) {
@@ -153,10 +154,51 @@ TEST_F(Failures, TheEndOfMpirunIsReported) {
   }
 }
 
+// The launcher starts the ranks again from the newest checkpoint. checkpoint.resume=never holds for the first
+// start only.
+TEST_F(Failures, ALostRankIsStartedAgain) {
+  const Words words = {"train",
+                       "job.yaml",
+                       "parallel.n_ranks=2",
+                       "train.max_steps=60",
+                       "train.logging_steps=1",
+                       "checkpoint.every_n_steps=4",
+                       "checkpoint.resume=never"};
+  const auto with = [&](const std::string& workdir) {
+    Words all = words;
+    all.push_back("workdir=" + workdir);
+    return all;
+  };
+  good(with("whole"));
+  const pid_t pid = start(with("run"));
+  ASSERT_TRUE(until([&] { return has("run/checkpoints/last/model.safetensors"); })) << read("stderr");
+  int killed = 0;
+  for (const auto& p : std::filesystem::directory_iterator("/proc")) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(p.path() / "cwd", gone) != dir_.path()) continue;
+    if (slurp(p.path() / "environ").find(std::string("OMPI_COMM_WORLD_RANK=1") + '\0') == std::string::npos)
+      continue;
+    kill(std::atoi(p.path().filename().c_str()), SIGKILL);
+    ++killed;
+  }
+  EXPECT_EQ(killed, 1);
+  const Ran r = wait(pid);
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(lines_with(r.err, "killed by signal 9"), 1) << r.err;
+  EXPECT_EQ(lines_with(r.err, "restart 1 of 3 in 1 s from the checkpoint of step "), 1) << r.err;
+  for (const std::string file : {"model.safetensors", "training/optimizer.safetensors"})
+    EXPECT_EQ(read("run/checkpoints/last/" + file), read("whole/checkpoints/last/" + file)) << file;
+  EXPECT_EQ(lines_with(read("run/metrics.jsonl"), "\"step\":"), 60);
+  EXPECT_EQ(lines_with(read("run/history.jsonl"), "\"event\":\"restart\""), 1) << read("run/history.jsonl");
+  EXPECT_EQ(lines_with(read("run/history.jsonl"), "\"start\":2"), 1) << read("run/history.jsonl");
+  EXPECT_THAT(read("run/checkpoints/last/training/manifest.json"), HasSubstr("\"start\":2"));
+  expect_nobody_left("a rank was lost");
+}
+
 // A rank that is stopped: the launcher names it.
 TEST_F(Failures, AStoppedRankIsNamed) {
   const pid_t pid = start({"train", "job.yaml", "parallel.n_ranks=2", "train.max_steps=1000000",
-                           "train.logging_steps=1", "fault.timeout=2"});
+                           "train.logging_steps=1", "fault.timeout=2", "fault.max_restarts=0"});
   ASSERT_TRUE(until([&] { return has("run/metrics.jsonl") && !read("run/metrics.jsonl").empty(); }))
       << read("stderr");
   std::this_thread::sleep_for(std::chrono::milliseconds(500));  // a report with phase and step

@@ -134,7 +134,7 @@ TEST_F(Runs, AFailedOneSaysWhy) {
 
 // Its launcher tells what a rank can't.
 TEST_F(Runs, ARankThatIsKilledIsAFailure) {
-  const pid_t pid = begun("a", {"parallel.n_ranks=2"});
+  const pid_t pid = begun("a", {"parallel.n_ranks=2", "fault.max_restarts=0"});
   pid_t rank = 0;
   for (const auto& p : std::filesystem::directory_iterator("/proc")) {
     std::error_code gone;

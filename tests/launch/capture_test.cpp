@@ -3,11 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
+#include "base/timing.h"
 #include "support/error_text.h"
-#include "support/temp_dir.h"
 
 namespace redco {
 namespace {
@@ -42,24 +39,22 @@ TEST(RunToEnd, GivesStatusBothOutputsAndItsEnvironment) {
   EXPECT_NE(run_to_end({"yes"}, environment, 100000).code, 0);
 }
 
-// A script in place of mpirun that cannot reach a host.
-TEST(OutputUnderMpirun, ExplainsWhyAHostDidNotStart) {
-  test::TempDir dir;
-  Mpirun m;
-  m.path = dir / "mpirun";
-  const auto script = [&](const std::string& text) {
-    std::ofstream(m.path) << "#!/bin/bash\n" << text;
-    std::filesystem::permissions(m.path, std::filesystem::perms::owner_all);
-    return error_text<Error>([&] { output_under_mpirun(m, 10); });
-  };
-  const std::string dash(74, '-');
-  EXPECT_EQ(
-      script("printf '%s\\n' 'ssh: Could not resolve hostname n7: Name or service not known' " + dash +
-             " 'ORTE was unable to reliably start one or more daemons.' " + dash + " >&2; exit 255"),
-      "host n7: ssh does not know this name. Correct it in parallel.hosts, or add it to DNS or /etc/hosts; "
-      "then check `ssh n7 true`");
-  EXPECT_THAT(script("echo no luck >&2; exit 3"), HasSubstr("mpirun ended with status 3: no luck"));
-  EXPECT_THAT(script("exit 3"), HasSubstr("mpirun ended with status 3: no message"));
+TEST(RunAll, CommandsRunAtTheSameTimeWithADeadlineEach) {
+  const double began = seconds();
+  const auto all = run_all({{"bash", "-c", "echo a; exit 3"},
+                            {"sleep", "20"},
+                            {"no-such-program"},
+                            {"bash", "-c", "sleep 0.3; echo b"}},
+                           current_environment(), 1);
+  EXPECT_LT(seconds() - began, 5);
+  EXPECT_EQ(all[0].out, "a\n");
+  EXPECT_EQ(all[0].problem, "ended with status 3");
+  EXPECT_TRUE(all[1].late);
+  EXPECT_EQ(all[1].problem, "took longer than 1 s");
+  EXPECT_THAT(all[2].problem, HasSubstr("no-such-program is not in PATH"));
+  EXPECT_EQ(all[3].out, "b\n");
+  EXPECT_EQ(all[3].problem, "");
+  EXPECT_GE(all[3].seconds, 0.3);
 }
 
 }  // namespace

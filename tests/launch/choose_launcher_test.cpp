@@ -22,7 +22,7 @@ using Way = LaunchPlan::Way;
 
 HostFacts facts(const std::string& name, int cores, const std::string& isa = "avx512",
                 const std::string& cpu = "X") {
-  return {name, cores, isa, cpu, true, true, -1};
+  return {name, cores, isa, cpu, true, true};
 }
 
 // A machine `here` with 8 cores and an empty environment.
@@ -124,8 +124,6 @@ TEST(PlanLaunch, NamesThatDifferAfterTheFirstDotAreTwoHosts) {
   auto r = request();
   r.hosts = {"w.1.example.net:1", "w.2.example.net:1"};
   EXPECT_THAT(line(plan_launch(r)), HasSubstr("--mca orte_keep_fqdn_hostnames 1"));
-  EXPECT_THAT(fmt::format("{}", fmt::join(plan_probe({{"w.1.example.net", 1}}, r).argv(), " ")),
-              HasSubstr("--mca orte_keep_fqdn_hostnames 1"));
   r.hosts = {"10.0.0.1:1", "10.0.0.2:1"};
   EXPECT_THAT(line(plan_launch(r)), testing::Not(HasSubstr("fqdn")));
 }
@@ -324,16 +322,14 @@ TEST(PlanLaunch, BadNumbers) {
   EXPECT_THAT(usage_error([&] { plan_launch(r); }), HasSubstr("n_ranks=8, but the 1 host has 4 slots"));
 }
 
-TEST(PlanProbe, StartsOneProcessPerHostInTheRanksEnvironment) {
+TEST(PlanLaunch, NetworksOfAllHostsGoToMpirun) {
   auto r = request();
-  r.environment = {{"LD_LIBRARY_PATH", "/opt/lib"}};
-  r.for_ranks = {{"HF_HOME", "/models"}};
-  Mpirun probe = plan_probe({{"a", 8}, {"b", 4}}, r);
-  probe.program = {"redco", "env"};
-  EXPECT_EQ(fmt::format("{}", fmt::join(probe.argv(), " ")),
-            "mpirun --stdin none --map-by slot --bind-to none " + kKeepalive + " " + kSsh +
-                " -n 1 --host a:1 -x HF_HOME=/models -x LD_LIBRARY_PATH redco env : -n 1 --host b:1 -x "
-                "HF_HOME=/models -x LD_LIBRARY_PATH redco env");
+  r.hosts = {"here:1", "b:1"};
+  r.networks = {"10.0.0.0/16", "10.1.0.0/16"};
+  EXPECT_THAT(line(plan_launch(r)), HasSubstr("--mca btl_tcp_if_include 10.0.0.0/16,10.1.0.0/16"));
+  EXPECT_THAT(line(plan_launch(r)), HasSubstr("--mca oob_tcp_if_include 10.0.0.0/16,10.1.0.0/16"));
+  r.environment["OMPI_MCA_btl_tcp_if_include"] = "eth7";  // the user's choice
+  EXPECT_THAT(line(plan_launch(r)), testing::Not(HasSubstr("btl_tcp_if_include")));
 }
 
 TEST(Mpirun, InputAndProgram) {

@@ -41,8 +41,12 @@ class Exec : public testing::Test {
     std::filesystem::permissions(m.path, std::filesystem::perms::owner_all);
     m.own_environment = {{"REDCO_EXEC_TEST", "42"}};
     m.dropped = {"REDCO_EXEC_DROPPED"};
-    return exec_under_mpirun(
-        m, {.fault_timeout = fault_timeout, .save_on_signal = save, .stderr_fd = fd_, .root = root_});
+    outcome_ = exec_under_mpirun(m, {.fault_timeout = fault_timeout,
+                                     .save_on_signal = save,
+                                     .stderr_fd = fd_,
+                                     .ends_for_restart = [this] { return restarts_; },
+                                     .root = root_});
+    return outcome_.code;
   }
   // The same for a script that reports as rank 0. `asked` waits for the next request to save and end.
   int reporting(const std::string& script, double fault_timeout = 0, bool save = false) {
@@ -74,6 +78,8 @@ class Exec : public testing::Test {
   std::string ready() { return "touch " + (path_ / "ready").string() + "\n"; }
   std::filesystem::path path_;
   std::string root_;
+  bool restarts_ = false;
+  Outcome outcome_;  // of the last bash()
   int fd_ = -1;
 };
 
@@ -96,6 +102,8 @@ TEST_F(Exec, KilledRanksAreRankFailed) {
             5);
   EXPECT_EQ(errors(),
             "redco: rank 1 on vm was killed by signal 11 (Segmentation fault); all ranks have ended\n");
+  EXPECT_EQ(outcome_.kind, Outcome::Kind::killed);
+  EXPECT_EQ(outcome_.places.at(0).rank, 1);
   EXPECT_EQ(bash("exit 205"), 5);
   EXPECT_THAT(errors(), testing::Not(HasSubstr("a rank was")));
   EXPECT_EQ(bash("exit 137"), 5);
@@ -120,6 +128,9 @@ TEST_F(Exec, ARankWithoutProgressEndsTheJob) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(6));
   EXPECT_THAT(errors(),
               HasSubstr("error: [fault] no progress for 1 s on rank 0 on node7 (phase: load, step 7)"));
+  EXPECT_EQ(outcome_.kind, Outcome::Kind::stuck);
+  EXPECT_TRUE(outcome_.ran);
+  EXPECT_EQ(outcome_.step, 7);
   EXPECT_EQ(lines(errors()), 1);
 }
 
@@ -290,6 +301,16 @@ TEST_F(Exec, AReaderThatGoesAwayEndsNothing) {
   signal(SIGPIPE, SIG_DFL);
 }
 
+// The launcher's owner wants another start: the ranks save and end, and the outcome is a stop without a
+// signal.
+TEST_F(Exec, ARestartAsksForASave) {
+  restarts_ = true;
+  EXPECT_EQ(reporting("asked; say bye 8; exit 8", 0, true), 8);
+  EXPECT_EQ(outcome_.kind, Outcome::Kind::stopped);
+  EXPECT_EQ(outcome_.signal, 0);
+  EXPECT_EQ(errors(), "");
+}
+
 TEST_F(Exec, NoMpirunIsAUsageError) {
   Mpirun m;
   m.path = "no-such-mpirun";
@@ -306,16 +327,14 @@ TEST_F(Exec, TheRealMpirun) {
     m.program = {"bash", "-c", script};
     return m;
   };
-  EXPECT_EQ(exec_under_mpirun(plan_of("exit 0"), {.save_on_signal = false, .stderr_fd = fd_}), 0);
+  const auto code_of_plan = [&](const char* script) {
+    return exec_under_mpirun(plan_of(script), {.save_on_signal = false, .stderr_fd = fd_}).code;
+  };
+  EXPECT_EQ(code_of_plan("exit 0"), 0);
   EXPECT_EQ(errors(), "");
-  EXPECT_EQ(
-      exec_under_mpirun(plan_of("[ $OMPI_COMM_WORLD_RANK = 1 ] && echo own words >&2 && exit 3; sleep 5"),
-                        {.save_on_signal = false, .stderr_fd = fd_}),
-      3);
+  EXPECT_EQ(code_of_plan("[ $OMPI_COMM_WORLD_RANK = 1 ] && echo own words >&2 && exit 3; sleep 5"), 3);
   EXPECT_EQ(errors(), "own words\n");
-  EXPECT_EQ(exec_under_mpirun(plan_of("[ $OMPI_COMM_WORLD_RANK = 1 ] && kill -9 $$; sleep 5"),
-                              {.save_on_signal = false, .stderr_fd = fd_}),
-            5);
+  EXPECT_EQ(code_of_plan("[ $OMPI_COMM_WORLD_RANK = 1 ] && kill -9 $$; sleep 5"), 5);
   // (Open MPI 4.1.4 sometimes omits the rank.)
   EXPECT_THAT(errors(),
               testing::AnyOf(HasSubstr("redco: rank 1 on "), HasSubstr("redco: a rank was killed by")));

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "launch/job_end.h"
+
 namespace redco {
 namespace {
 
@@ -25,6 +27,11 @@ const std::string kAbort = frame(
     "MPI_ABORT causes "
     "Open MPI to kill all MPI processes.\n");
 
+// The user's line about the failure that mpirun reported with this status; "" without one.
+std::string message_of(const MpirunOutput& o, int status = 255) {
+  return o.failure() ? outcome_message(job_outcome(status << 8, o, {})) : "";
+}
+
 TEST(MpirunOutput, TextOfRanksPassesUnchanged) {
   MpirunOutput o;
   EXPECT_EQ(o.feed("step 1\nstep"), "step 1\nstep");
@@ -32,7 +39,7 @@ TEST(MpirunOutput, TextOfRanksPassesUnchanged) {
   EXPECT_EQ(o.feed(" 2\r"), " 2\r");
   EXPECT_EQ(o.feed("\xff\n---\n"), "\xff\n---\n");
   EXPECT_EQ(o.flush(), "");
-  EXPECT_EQ(o.message(), "");
+  EXPECT_EQ(message_of(o), "");
 }
 
 TEST(MpirunOutput, FramesAboutARankThatPrintedItsErrorAreDropped) {
@@ -42,7 +49,7 @@ TEST(MpirunOutput, FramesAboutARankThatPrintedItsErrorAreDropped) {
   EXPECT_EQ(o.failure()->kind, Kind::exit_code);
   EXPECT_EQ(o.failure()->rank, 3);
   EXPECT_EQ(o.failure()->number, 4);
-  EXPECT_EQ(o.message(), "");
+  EXPECT_EQ(message_of(o, 4), "");
   MpirunOutput a;
   EXPECT_EQ(a.feed(kAbort + "[vm:1] 1 more process has sent help message help-mpi-api.txt / mpi-abort\n"),
             "");
@@ -57,7 +64,7 @@ TEST(MpirunOutput, AKilledRankIsOneLine) {
     out += o.feed(std::string(1, c));  // byte by byte
   EXPECT_EQ(out, "last words\n");
   EXPECT_EQ(o.failure()->kind, Kind::signal);
-  EXPECT_EQ(o.message(),
+  EXPECT_EQ(message_of(o),
             "rank 1 on vm was killed by signal 9 (Killed); all ranks have ended (if nobody killed it, the "
             "machine was "
             "out of memory: see `dmesg`)");
@@ -69,7 +76,7 @@ TEST(MpirunOutput, ALostHostIsNamed) {
                 "ORTE has lost communication with a remote daemon.\n\n  HNP daemon   : [[35637,0],0] on node "
                 "redco-a\n  Remote daemon: [[35637,0],1] on node redco-b\n\nThis is usually due to\n")),
             "");
-  EXPECT_EQ(o.message(), "the connection to host redco-b was lost; all ranks have ended");
+  EXPECT_EQ(message_of(o), "the connection to host redco-b was lost; all ranks have ended");
 }
 
 TEST(MpirunOutput, SshsLineStaysWhenAHostCannotBeReached) {
@@ -78,7 +85,7 @@ TEST(MpirunOutput, SshsLineStaysWhenAHostCannotBeReached) {
       o.feed("ssh: Could not resolve hostname x\n" +
              frame("ORTE was unable to reliably start one or more daemons.\nThis usually is caused by:\n")),
       "ssh: Could not resolve hostname x\n");
-  EXPECT_THAT(o.message(), testing::HasSubstr("host x: ssh does not know this name"));
+  EXPECT_THAT(message_of(o), testing::HasSubstr("host x: ssh does not know this name"));
 }
 
 TEST(MpirunOutput, FramesAboutConsequencesAreDropped) {
@@ -95,7 +102,7 @@ TEST(MpirunOutput, AFailedStartIsOneLine) {
   EXPECT_EQ(o.feed(frame("There are not enough slots available in the system to satisfy the 5\nslots\n")),
             "");
   EXPECT_EQ(o.failure()->kind, Kind::no_start);
-  EXPECT_THAT(o.message(), testing::HasSubstr("more ranks than mpirun counts slots"));
+  EXPECT_THAT(message_of(o), testing::HasSubstr("more ranks than mpirun counts slots"));
   EXPECT_FALSE(o.has_unknown_text());
 }
 

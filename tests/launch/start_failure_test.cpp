@@ -6,6 +6,10 @@
 namespace redco {
 namespace {
 
+std::string explain_start_failure(const std::string& text) {
+  return start_failure_message(find_start_failure(text));
+}
+
 using testing::AllOf;
 using testing::HasSubstr;
 

@@ -42,7 +42,8 @@ RankReport report(State state, double still, double heard = 0) {
   return r;
 }
 std::string judged(const std::vector<RankReport>& ranks, double timeout = 10, double started = 100) {
-  return judge(ranks, timeout, started).value_or("");
+  const auto outcome = judge(ranks, timeout, started);
+  return outcome ? outcome_message(*outcome) : "";
 }
 
 TEST(WatchJudge, NamesTheRankWithoutProgress) {
@@ -140,7 +141,7 @@ class Peer {
 std::string verdict_of(
     WatchServer& s, const std::function<void()>& meanwhile = [] {}) {
   for (const double began = seconds(); seconds() - began < 10;) {
-    if (const auto v = s.verdict()) return *v;
+    if (const auto v = s.verdict()) return outcome_message(*v);
     meanwhile();
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
@@ -317,7 +318,7 @@ TEST_F(WatchClient, ReportsItsEnd) {
   });
   EXPECT_EQ(code(pid), 3);
   for (int i = 0; i < 200 && s.connected() > 0; ++i) usleep(10000);
-  EXPECT_EQ(s.verdict(), std::nullopt);
+  EXPECT_FALSE(s.verdict());
   EXPECT_TRUE(s.ended_with(3));
   EXPECT_EQ(errors(0), "");
 }

@@ -83,7 +83,7 @@ inline std::string line(i64 step, double loss) {
 
 // A line of history.jsonl.
 inline std::string event(json e) {
-  e["time"] = 1.7e9;
+  if (!e.contains("time")) e["time"] = 1.7e9;
   return e.dump() + "\n";
 }
 

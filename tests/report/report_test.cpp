@@ -229,6 +229,28 @@ TEST_F(Report, MarksResumesOnTheCurves) {
   EXPECT_EQ(count(p, "class=\"mark\""), 2 * count(p, "<svg"));
 }
 
+TEST_F(Report, ListsTheStartsOfARun) {
+  write("metrics.jsonl", line(1, 4) + line(2, 3));
+  write("history.jsonl",
+        event({{"event", "start"}, {"step", 0}, {"start", 1}, {"time", 1000}, {"hosts", "a:1, b:1"}}));
+  EXPECT_THAT(page(), Not(HasSubstr("lost steps")));
+  write(
+      "history.jsonl",
+      event({{"event", "start"}, {"step", 0}, {"start", 1}, {"time", 1000}, {"hosts", "a:1, b:1"}}) +
+          event(
+              {{"event", "failed"}, {"step", 23}, {"time", 1060}, {"code", 5}, {"reason", "host b <lost>"}}) +
+          event({{"event", "restart"},
+                 {"step", 23},
+                 {"time", 1060},
+                 {"code", 5},
+                 {"lost_steps", 3},
+                 {"hosts", "b"}}) +
+          event({{"event", "start"}, {"step", 20}, {"start", 2}, {"time", 1090}, {"hosts", "a:2"}}) +
+          event({{"event", "finished"}, {"step", 40}, {"time", 1200}}));
+  EXPECT_THAT(page(), AllOf(HasSubstr("2 starts, 3 steps made again, 0.5 minutes until restarts"),
+                            HasSubstr("a:1, b:1"), HasSubstr("host b &lt;lost&gt;"), HasSubstr("a:2")));
+}
+
 TEST_F(Report, OnePointIsANumberAndNoChart) {
   write("metrics.jsonl", line(3, 2.5) + "{\"step\":3,\"eval_loss\":2.25}\n");
   const std::string p = page();

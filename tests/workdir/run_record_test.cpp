@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -139,6 +141,60 @@ TEST_F(RunRecords, APowerLossAtEveryCallIsCompletedByTheNextStart) {
     finish_move(state.folder);
     EXPECT_NE(is_old(state.folder), is_new(state.folder)) << state.when;
   }
+}
+
+TEST_F(RunRecords, EachStartHasANumberAndFencesFormerOnes) {
+  TempDir dir(TempDir::in_memory);
+  begin_run(dir.path(), kNew, "", {});
+  const ckpt::RunIdentity first = begin_start(dir.path(), 0);
+  EXPECT_EQ(first.start, 1);
+  require_newest_start(dir.path(), first);
+  const ckpt::RunIdentity second = begin_start(dir.path(), 20);
+  EXPECT_EQ(second.start, 2);
+  require_newest_start(dir.path(), second);
+  EXPECT_THAT(error_text<Error>([&] { require_newest_start(dir.path(), first); }),
+              HasSubstr("start 2 of this run has taken over " + dir.path() +
+                        ". This process belongs to start 1, so it saves nothing more and ends"));
+  EXPECT_EQ(read_run_record(dir.path())->run, second);
+  // Another run in the workdir.
+  begin_run(dir.path(), {{std::string(32, '3'), {}}, "then", "", ""}, "", {});
+  EXPECT_THAT(error_text<Error>([&] { require_newest_start(dir.path(), second); }),
+              HasSubstr("another run has taken over"));
+  require_newest_start(dir.path(), kNew.run);  // of an older version, without a number
+}
+
+TEST(RunIdentity, CheckpointsOfAFormerStartCountOnlyBeforeALaterOneBegan) {
+  ckpt::RunIdentity run{std::string(32, '1'), {{std::string(32, '2'), 5}}};
+  const auto maker = [&](i64 start) {
+    ckpt::RunIdentity m = run;
+    m.start = start;
+    m.starts.clear();
+    return m;
+  };
+  run.begin_start(0);
+  run.begin_start(20);
+  run.begin_start(40);
+  run.begin_start(30);
+  EXPECT_EQ(run.start, 4);
+  EXPECT_EQ(run.starts, (std::vector<ckpt::RunIdentity::Start>{{1, 0}, {2, 20}, {4, 30}}));
+  EXPECT_TRUE(run.holds(maker(1), 20));
+  EXPECT_FALSE(run.holds(maker(1), 25));
+  EXPECT_TRUE(run.holds(maker(2), 30));
+  EXPECT_FALSE(run.holds(maker(2), 35));
+  EXPECT_FALSE(run.holds(maker(3), 45));
+  EXPECT_TRUE(run.holds(maker(4), 1000));
+  EXPECT_TRUE(run.holds(maker(0), 1000));  // of an older version
+  EXPECT_TRUE(run.holds({std::string(32, '2'), {}}, 5));
+  EXPECT_FALSE(run.holds({std::string(32, '2'), {}}, 6));
+  EXPECT_EQ(ckpt::parse_run_identity(ckpt::to_json(run), "x"), run);
+  for (const char* bad :
+       {R"("start": -1)", R"("starts": {})", R"("starts": [{"start": 1}])", R"("starts": [3])"})
+    EXPECT_THAT(error_text<ContentsError>([&] {
+                  ckpt::parse_run_identity(
+                      nlohmann::json::parse(std::string(R"({"id": "", "lineage": [], )") + bad + "}"), "x");
+                }),
+                HasSubstr("expected"))
+        << bad;
 }
 
 }  // namespace

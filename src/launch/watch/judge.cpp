@@ -1,7 +1,5 @@
 #include "launch/watch/judge.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <functional>
 #include <vector>
@@ -11,33 +9,28 @@ namespace redco {
 namespace {
 
 using State = RankReport::State;
-constexpr std::size_t kMostNamed = 8;
+using Kind = Outcome::Kind;
 
-std::string place(std::span<const RankReport> ranks, int rank) {
-  const std::string& host = ranks[rank].host;
-  return fmt::format("rank {}{}", rank, host.empty() ? "" : " on " + host);
-}
-
-std::string doing(const RankReport& r) {
-  return fmt::format("phase: {}{}", r.phase, r.step >= 0 ? fmt::format(", step {}", r.step) : "");
-}
-
-// "rank 1 on a (phase: load), rank 2 on b (phase: train, step 7)"
-std::string list(std::span<const RankReport> ranks, const std::vector<int>& which,
-                 const std::function<std::string(const RankReport&)>& detail) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min(which.size(), kMostNamed); ++i) {
-    const std::string more = detail(ranks[which[i]]);
-    text +=
-        fmt::format("{}{}{}", i ? ", " : "", place(ranks, which[i]), more.empty() ? "" : " (" + more + ")");
+Outcome about(Kind kind, std::span<const RankReport> ranks, const std::vector<int>& which, double seconds) {
+  Outcome o;
+  o.kind = kind;
+  o.seconds = seconds;
+  o.code = code_of(kind);
+  for (const int r : which) {
+    const RankReport& report = ranks[r];
+    const bool waits = report.state == State::waiting;
+    o.places.push_back(
+        {r, report.host, report.phase, report.step, waits ? report.waits_for : "", report.waits});
+    if (kind == Kind::silent || kind == Kind::absent)
+      if (!report.host.empty() && std::find(o.hosts.begin(), o.hosts.end(), report.host) == o.hosts.end())
+        o.hosts.push_back(report.host);
   }
-  if (which.size() > kMostNamed) text += fmt::format(" and {} more ranks", which.size() - kMostNamed);
-  return text;
+  return o;
 }
 
 }  // namespace
 
-std::optional<std::string> judge(std::span<const RankReport> ranks, double timeout, double started) {
+std::optional<Outcome> judge(std::span<const RankReport> ranks, double timeout, double started) {
   const auto all = [&](const std::function<bool(const RankReport&)>& is) {
     std::vector<int> which;
     for (std::size_t r = 0; r < ranks.size(); ++r)
@@ -50,44 +43,27 @@ std::optional<std::string> judge(std::span<const RankReport> ranks, double timeo
   if (timeout > 0) {
     if (const auto lost = all([&](const RankReport& r) { return reports(r) && r.heard > timeout; });
         !lost.empty())
-      return fmt::format(
-          "[fault] no message for {:g} s from {}: the process is stopped, or its host or network is down; "
-          "all ranks end. The job resumes from its last checkpoint; fault.timeout sets the limit",
-          timeout, list(ranks, lost, doing));
+      return about(Kind::silent, ranks, lost, timeout);
     const double start = std::max(timeout, kStartSeconds);
     if (const auto absent =
             all([&](const RankReport& r) { return r.state == State::absent && started > start; });
         !absent.empty())
-      return fmt::format(
-          "[fault] no report within {:g} s after the start from {}: the process was not started, is stopped, "
-          "or cannot connect to the launcher; all ranks end. Check the host and its firewall, or raise "
-          "fault.timeout",
-          start, list(ranks, absent, [](const RankReport&) { return std::string(); }));
+      return about(Kind::absent, ranks, absent, start);
     if (const auto stuck =
             all([&](const RankReport& r) { return r.state == State::working && r.still > timeout; });
         !stuck.empty())
-      return fmt::format(
-          "[fault] no progress for {:g} s on {}: the process hangs, or waits for a disk or a network; all "
-          "ranks end. The job resumes from its last checkpoint; raise fault.timeout if this work needs more "
-          "time",
-          timeout, list(ranks, stuck, doing));
+      return about(Kind::stuck, ranks, stuck, timeout);
   }
   if (const auto gone =
           all([&](const RankReport& r) { return r.state == State::closed && r.heard > kGoneSeconds; });
       !gone.empty())
-    return fmt::format("[fault] the process of {} is gone; all ranks end", list(ranks, gone, doing));
+    return about(Kind::gone, ranks, gone, kGoneSeconds);
   if (timeout > 0) {
     const auto waiting = all([](const RankReport& r) { return r.state == State::waiting; });
     const auto others = all([&](const RankReport& r) {
       return r.state != State::ended && (r.state != State::waiting || r.still <= timeout);
     });
-    if (!waiting.empty() && others.empty())
-      return fmt::format(
-          "[fault] all ranks have waited for each other for {:g} s: {}; all ranks end. Either the ranks run "
-          "different programs, or the network between their hosts is broken",
-          timeout, list(ranks, waiting, [](const RankReport& r) {
-            return fmt::format("in {}, its wait number {}, {}", r.waits_for, r.waits, doing(r));
-          }));
+    if (!waiting.empty() && others.empty()) return about(Kind::deadlock, ranks, waiting, timeout);
   }
   return std::nullopt;
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/types.h"
+#include "launch/outcome.h"
 
 namespace redco {
 
@@ -33,9 +34,9 @@ constexpr double kStartSeconds = 15;
 // Seconds after which a rank whose process is gone ends the job, if nothing else has ended it.
 constexpr double kGoneSeconds = 10;
 
-// The message of the error that ends the job, without "error: "; nullopt while the job may continue.
-// `timeout`: fault.timeout, 0: no deadlines. `started`: seconds since the ranks were started. The message
-// names a waiting rank only if no rank is lost, stuck or gone.
-std::optional<std::string> judge(std::span<const RankReport> ranks, double timeout, double started);
+// The outcome that ends the job; nullopt while the job may continue. `timeout`: fault.timeout, 0: no
+// deadlines. `started`: seconds since the ranks were started. It is about a waiting rank only if no rank is
+// lost, stuck or gone.
+std::optional<Outcome> judge(std::span<const RankReport> ranks, double timeout, double started);
 
 }  // namespace redco

@@ -93,7 +93,7 @@ void WatchServer::wake() const {
   }
 }
 
-std::optional<std::string> WatchServer::verdict() const {
+std::optional<Outcome> WatchServer::verdict() const {
   const std::lock_guard lock(mutex_);
   return verdict_;
 }
@@ -113,6 +113,11 @@ bool WatchServer::all_started() const {
 bool WatchServer::ended_with(int code) const {
   const std::lock_guard lock(mutex_);
   return std::find(codes_.begin(), codes_.end(), code) != codes_.end();
+}
+
+std::vector<RankReport> WatchServer::reports() const {
+  const std::lock_guard lock(mutex_);
+  return ranks_;
 }
 
 void WatchServer::order(const char* what) {

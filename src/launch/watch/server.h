@@ -25,7 +25,7 @@ struct WatchOptions {
   bool loopback = true;            // all ranks run on this host
   bool in_rank = false;            // the server is in the first rank, not in a launcher
   std::vector<std::string> hosts;  // expected host of each rank, until the rank reports it; may be shorter
-  std::function<void(WatchServer&, const std::string& verdict)> act;  // the server's thread calls it once
+  std::function<void(WatchServer&, const Outcome& verdict)> act;  // the server's thread calls it once
 };
 
 class WatchServer {
@@ -38,8 +38,8 @@ class WatchServer {
   WatchServer& operator=(const WatchServer&) = delete;
 
   const WatchAddress& address() const { return address_; }
-  // judge()'s message, once there is one.
-  std::optional<std::string> verdict() const;
+  // judge()'s outcome, once there is one.
+  std::optional<Outcome> verdict() const;
   // Orders all ranks to end immediately, also ranks that connect later.
   void end_all();
   // Asks all ranks to save and end like after a signal (base/signals.h), also ranks that connect later.
@@ -54,6 +54,8 @@ class WatchServer {
   bool all_started() const;
   // Whether a rank has reported that it ends with this code.
   bool ended_with(int code) const;
+  // The last reports of all ranks.
+  std::vector<RankReport> reports() const;
 
  private:
   struct Connection;
@@ -77,7 +79,7 @@ class WatchServer {
   std::vector<double> heard_at_;
   std::vector<bool> has_reported_;  // a beat has arrived
   std::vector<int> codes_;
-  std::optional<std::string> verdict_;
+  std::optional<Outcome> verdict_;
   bool ending_ = false;
   int asked_ = 0;          // the signal of ask_to_end(); 0: none
   bool unread_ = false;    // see note_unread_messages()

@@ -341,8 +341,8 @@ void watch_alone(double timeout, std::function<void(const std::string& message)>
 
 std::string serve(int n_ranks, double timeout) {
   // This process gets the order too: its own client ends it.
-  const auto act = [](WatchServer& s, const std::string& verdict) {
-    say(verdict, 0);
+  const auto act = [](WatchServer& s, const Outcome& verdict) {
+    say(outcome_message(verdict), 0);
     s.end_all();
   };
   server() = std::make_unique<WatchServer>(WatchOptions{

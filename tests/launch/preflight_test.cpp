@@ -1,0 +1,210 @@
+#include "launch/preflight.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/file.h"
+#include "launch/child_process.h"
+#include "support/error_text.h"
+#include "support/temp_dir.h"
+
+namespace redco {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+HostReport host_report(const std::string& name) {
+  HostReport r;
+  r.facts = {name, 8, "avx2", "CPU", true, true};
+  r.program = "1111";
+  r.library = "2222";
+  r.mpi = "Open MPI v4.1.4";
+  r.daemon = "/usr/bin/orted";
+  r.memory_total = i64{64} << 30;
+  r.memory_available = i64{32} << 30;
+  r.open_files = 1 << 20;
+  r.networks = {{"eth0", "10.0.0." + std::to_string(name[0] - 'a' + 1), 24}};
+  return r;
+}
+HostAnswer answer(const std::string& name) {
+  HostAnswer a;
+  a.host = name;
+  a.way = "ssh";
+  a.report = host_report(name);
+  return a;
+}
+PreflightNeeds needs() {
+  PreflightNeeds n;
+  n.hosts = {{"a", 4}, {"b", 4}};
+  n.n_ranks = 8;
+  n.threads_per_rank = 2;
+  n.workdir = "/work";
+  n.program = "1111";
+  n.library = "2222";
+  n.mpi = "Open MPI v4.1.4";
+  return n;
+}
+// The findings about b after a change of its answer.
+std::vector<HostFinding> about(const std::function<void(HostAnswer&)>& change,
+                               const PreflightNeeds& n = needs()) {
+  std::vector<HostAnswer> all = {answer("a"), answer("b")};
+  change(all[1]);
+  return findings(n, all);
+}
+std::string text_of(const std::vector<HostFinding>& all) {
+  std::string text;
+  for (const HostFinding& f : all) text += (f.fails ? "fails " : "notes ") + f.host + ": " + f.text + "\n";
+  return text;
+}
+
+TEST(Preflight, GoodHostsHaveNoFindings) {
+  EXPECT_EQ(text_of(about([](HostAnswer&) {})), "");
+}
+
+TEST(Preflight, EachFailureNamesHostValueAndRemedy) {
+  EXPECT_THAT(text_of(about([](HostAnswer& a) { a.report->library = "3333"; })),
+              AllOf(HasSubstr("fails b: its redco is another build"), HasSubstr("3333"), HasSubstr("2222"),
+                    HasSubstr("Install the same redco")));
+  EXPECT_THAT(text_of(about([](HostAnswer& a) { a.report->mpi = "Open MPI v5.0.1"; })),
+              HasSubstr("fails b: Open MPI v5.0.1 there, Open MPI v4.1.4 here"));
+  EXPECT_THAT(text_of(about([](HostAnswer& a) { a.report->daemon = ""; })),
+              HasSubstr("fails b: Open MPI's program orted"));
+  EXPECT_THAT(
+      text_of(about([](HostAnswer& a) { a.report->workdir = "does not see it"; })),
+      HasSubstr("fails b: /work: does not see it. Put workdir on a file system that all hosts share"));
+  EXPECT_THAT(text_of(about([](HostAnswer& a) { a.report->open_files = 100; })),
+              HasSubstr("fails b: a process may open 100 files (ulimit -Hn), and 8 ranks need 264"));
+  EXPECT_THAT(text_of(about([](HostAnswer& a) {
+                a.report->files = {{"/models/x", "No such file"}};
+              })),
+              HasSubstr("fails b: it cannot read /models/x: No such file"));
+  PreflightNeeds n = needs();
+  n.memory_per_rank = i64{9} << 30;
+  EXPECT_THAT(text_of(about([](HostAnswer&) {}, n)),
+              HasSubstr("fails b: 4 ranks need 36.0 GiB by the plan, and 32.0 GiB"));
+  EXPECT_THAT(text_of(about([](HostAnswer& a) {
+                a.report.reset();
+                a.problem = "host b: ssh cannot connect";
+              })),
+              HasSubstr("fails b: host b: ssh cannot connect"));
+}
+
+TEST(Preflight, WhatOnlySlowsAJobIsANote) {
+  EXPECT_THAT(text_of(about([](HostAnswer& a) { a.clock = -600; })),
+              HasSubstr("notes b: its clock is 600 s behind"));
+  EXPECT_THAT(text_of(about([](HostAnswer& a) { a.report->facts.cores = 4; })),
+              HasSubstr("notes b: 4 ranks with 2 threads each share 4 cores"));
+  EXPECT_THAT(text_of(about([](HostAnswer& a) { a.report->others = {"process 17 in /x"}; })),
+              HasSubstr("notes b: another redco trains there (process 17 in /x)"));
+  EXPECT_THAT(text_of(about([](HostAnswer& a) {
+                a.report->networks = {{"eth0", "192.168.0.2", 16}};
+              })),
+              HasSubstr("notes : the hosts have no network in common"));
+  // Only the first host reads the data.
+  PreflightNeeds n = needs();
+  n.data = {"/data/x"};
+  EXPECT_THAT(text_of(about(
+                  [](HostAnswer& a) {
+                    a.report->files = {{"/data/x", "No such file"}};
+                  },
+                  n)),
+              HasSubstr("notes b: it cannot read /data/x"));
+}
+
+TEST(Preflight, NetworksThatOnlySomeHostsHaveAreLeftOut) {
+  std::vector<HostAnswer> all = {answer("a"), answer("b")};
+  EXPECT_THAT(networks_to_choose(all), ElementsAre());
+  // Each host's own bridge has the same address.
+  for (HostAnswer& a : all) a.report->networks.push_back({"docker0", "172.17.0.1", 16});
+  EXPECT_THAT(networks_to_choose(all), ElementsAre("10.0.0.0/24"));
+  for (HostAnswer& a : all) a.report->networks.pop_back();
+  all[1].report->networks.push_back({"eth1", "10.9.0.2", 16});
+  EXPECT_THAT(networks_to_choose(all), ElementsAre("10.0.0.0/24"));
+}
+
+TEST(HostReport, JsonAndBack) {
+  HostReport r = host_report("a");
+  r.files = {{"/x", "No such file"}};
+  r.others = {"process 17"};
+  r.workdir = "not shared";
+  const HostReport b = parse_host_report(to_json(r));
+  EXPECT_EQ(b.facts.name, "a");
+  EXPECT_EQ(b.facts.cores, 8);
+  EXPECT_EQ(b.networks, r.networks);
+  EXPECT_EQ(b.files, r.files);
+  EXPECT_EQ(b.others, r.others);
+  EXPECT_EQ(b.memory_available, r.memory_available);
+  for (const std::string bad : {"{", "{}", "[]", "{\"host\": 1}"})
+    EXPECT_THAT(error_text<ContentsError>([&] { parse_host_report(bad); }),
+                HasSubstr("install the same redco"));
+  std::string many = to_json(r);
+  many.replace(many.find("\"cores\":8"), 9, "\"cores\":99999999999");
+  EXPECT_THAT(error_text<ContentsError>([&] { parse_host_report(many); }), HasSubstr("no report"));
+  EXPECT_EQ((HostNetwork{"e", "10.1.2.3", 20}.network()), "10.1.0.0/20");
+  EXPECT_EQ((HostNetwork{"e", "fd00::1:2", 64}.network()), "fd00::/64");
+}
+
+TEST(HostReport, OfThisHost) {
+  test::TempDir dir;
+  write_file_durable(dir / "nonce", "42");
+  const HostReport r = report_of_this_host({dir / "nonce", "42", {dir.path(), dir / "absent"}});
+  EXPECT_EQ(r.workdir, "");
+  EXPECT_EQ(r.files.size(), 1u);
+  EXPECT_EQ(r.files.at(dir / "absent"), "No such file or directory");
+  EXPECT_GT(r.facts.cores, 0);
+  EXPECT_GT(r.memory_available, 0);
+}
+
+// An agent in place of ssh that runs the command here; its name of the host is the one in the job.
+class AskHosts : public testing::Test {
+ protected:
+  void SetUp() override {
+    script("agent",
+           "case $1 in -*) exit 9;; esac\n[ \"$1\" != down ] || { echo 'ssh: connect to host down port 22: "
+           "No route to host' >&2; exit 255; }\n[ \"$1\" != slow ] || sleep 20\nshift; exec sh -c \"$*\"\n");
+    script("redco", "echo Welcome to this host\necho '" + to_json(host_report("q")) + "'\n");
+    r_.here.name = "somewhere-else";
+    r_.environment = {{"PATH", dir_.path() + ":/usr/bin:/bin"}, {"OMPI_MCA_plm_rsh_agent", "agent"}};
+    needs_.workdir = dir_ / "run";
+  }
+  void script(const std::string& name, const std::string& text) {
+    std::ofstream(dir_ / name) << "#!/bin/bash\n" << text;
+    std::filesystem::permissions(dir_ / name, std::filesystem::perms::owner_all);
+  }
+  std::vector<HostAnswer> ask(std::vector<Host> hosts, double seconds = 5) {
+    needs_.hosts = std::move(hosts);
+    return ask_hosts(r_, needs_, dir_ / "redco", seconds);
+  }
+  test::TempDir dir_;
+  LaunchRequest r_;
+  PreflightNeeds needs_;
+};
+
+TEST_F(AskHosts, HostsAnswerByThemselvesAndTheWorkdirIsLeftAsItWas) {
+  const auto all = ask({{"up", 1}, {"down", 1}, {"slow", 1}}, 1);
+  ASSERT_TRUE(all[0].report) << all[0].problem;
+  EXPECT_EQ(all[0].report->facts.name, "q");
+  EXPECT_EQ(all[0].way, "agent");
+  EXPECT_FALSE(all[1].report);
+  EXPECT_EQ(all[1].failure.kind, StartFailure::Kind::no_connection);
+  EXPECT_THAT(all[1].problem, HasSubstr("host down: ssh cannot connect: No route to host"));
+  EXPECT_THAT(all[2].problem, HasSubstr("host slow: ssh cannot connect: no answer within 1 s"));
+  EXPECT_TRUE(may_answer_later(all[2].failure));
+  EXPECT_FALSE(exists(dir_ / "run"));
+}
+
+TEST_F(AskHosts, AProgramOrASshThatIsMissing) {
+  std::filesystem::remove(dir_ / "redco");
+  EXPECT_THAT(ask({{"up", 1}})[0].problem, HasSubstr("host up cannot run " + dir_ / "redco"));
+  r_.environment["OMPI_MCA_plm_rsh_agent"] = "no-such-agent";
+  EXPECT_THAT(ask({{"up", 1}})[0].problem, HasSubstr("this host has no ssh"));
+}
+
+}  // namespace
+}  // namespace redco
