@@ -10,6 +10,7 @@
 #include "base/signals.h"
 #include "base/terminal.h"
 #include "base/timing.h"
+#include "base/words.h"
 #include "comm/group.h"
 #include "commands/predict_images.h"
 #include "commands/predict_requests.h"
