@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/log_once.h"
 #include "base/words.h"
 #include "ckpt/hub.h"
 #include "ckpt/params_io.h"
@@ -125,6 +126,25 @@ void renew_head(const JobConfig& job, ModelSource& s) {
   s.config_json = j.dump();
 }
 
+// model.resize_embeddings: gives the model a row for each id of the tokenizer.
+void resize_embeddings(const JobConfig& job, const Tokenizer* tokenizer, ModelSource& s) {
+  if (!job.model.resize_embeddings) return;
+  const std::string where = "model.resize_embeddings (" + job.origins.where("model.resize_embeddings") + ")";
+  if (!tokenizer) throw UsageError("[model] {}: the model has no tokenizer; set model.tokenizer", where);
+  Json j = Json::parse(s.config_json, nullptr, false);
+  Json* at = j.is_object() && !j.contains("vocab_size") && j.contains("text_config") ? &j["text_config"] : &j;
+  if (!at->is_object() || !at->contains("vocab_size") || !(*at)["vocab_size"].is_number_integer())
+    throw UsageError("[model] {}: {} has no vocab_size", where, s.origin);
+  const i64 stored = (*at)["vocab_size"].get<i64>(), rows = tokenizer->vocab_size();
+  if (rows <= stored) return;
+  (*at)["vocab_size"] = rows;
+  s.config_json = j.dump();
+  s.more_rows = {stored, rows};
+  log_once(LogLevel::info,
+           fmt::format("[model] resize_embeddings: {} rows become {}; new rows are the mean of the others",
+                       stored, rows));
+}
+
 // Takes the classes from the config.json in the adapter's folder.
 void take_labels(const std::string& adapter_config, ModelSource& s) {
   const Json own = Json::parse(adapter_config, nullptr, false);
@@ -215,6 +235,7 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
     s.config_json = config_of_folder(s.folder);
     s.origin = join_path(s.folder, "config.json");
     renew_head(job, s);
+    resize_embeddings(job, tokenizer, s);
     if (const std::string own = join_path(s.adapter, "config.json"); !s.adapter.empty() && exists(own))
       take_labels(read_file(own, 16 << 20), s);
     return s;
@@ -367,9 +388,7 @@ std::unique_ptr<Tokenizer> job_tokenizer(const JobConfig& job) {
   for (const std::string& from : {folders.adapter, folders.base}) {
     if (from.empty()) continue;
     if (!is_folder(from)) throw no_such_folder(from);
-    for (const char* file : {"tokenizer.json", "vocab.json", "tokenizer.model", "spiece.model",
-                             "sentencepiece.bpe.model", "vocab.txt"})
-      if (exists(join_path(from, file))) return load_tokenizer(from);
+    if (has_tokenizer(from)) return load_tokenizer(from);
   }
   return nullptr;
 }

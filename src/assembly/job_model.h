@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/lease.h"
+#include "ckpt/grown_rows.h"
 #include "comm/group.h"
 #include "job/job_config.h"
 #include "models/model.h"
@@ -26,6 +27,8 @@ struct ModelSource {
   // The folder's weights are for another task, or have another number of outputs: the model gets a new head,
   // and config_json describes it.
   bool new_head = false;
+  // model.resize_embeddings: rows of the vocabulary that the folder's weights have, and that the model gets.
+  ckpt::MoreRows more_rows{};
   // The folder of the trained weights: the adapter's, else the model's.
   const std::string& trained_folder() const { return adapter.empty() ? folder : adapter; }
   // In it, the folder of the pipeline's own parameters; "" without a folder.

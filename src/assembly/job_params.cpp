@@ -41,7 +41,7 @@ void load_model(ParamTree& tree, const JobConfig& job, const ModelSource& source
   ckpt::HeadLoad head{
       .is_head = [&](const std::string& n) { return is_task_head(*model, n); }, .made = {}, .unused = {}};
   ckpt::load_params(base, ckpt::ModelFiles::open(source.folder), canonical, aliases, "",
-                    source.new_head ? &head : nullptr);
+                    source.new_head ? &head : nullptr, source.more_rows);
   if (!head.made.empty()) {
     std::vector<bool> made;
     for (const ParamSpec& s : tree.specs())

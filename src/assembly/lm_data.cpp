@@ -111,10 +111,12 @@ std::string build_lm_data(const LmDataRequest& r) {
           LogLevel::info,
           fmt::format("text documents begin with {}, as the tokenizer adds it; data.bos=false leaves it out",
                       r.tokenizer->id_to_token(*bos).value_or("")));
+    note_end_token(*r.tokenizer, "documents");
     return build_token_index({.paths = files, .documents = documents_of(d), .bos = d.bos}, *r.tokenizer,
                              r.cache, show);
   }
   const std::optional<ChatTemplate> chat = job_chat_template(*r.job, *r.tokenizer, r.folder);
+  note_end_token(*r.tokenizer, "texts and completions");
   const ExampleSource source{.paths = files,
                              .fields = d.fields,
                              .chat = chat ? &*chat : nullptr,

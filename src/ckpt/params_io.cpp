@@ -15,6 +15,7 @@
 #include "base/log_once.h"
 #include "base/parallel.h"
 #include "base/scratch.h"
+#include "ckpt/grown_rows.h"
 #include "ckpt/stored_rows.h"
 #include "comm/group.h"
 #include "tensor/context.h"
@@ -171,17 +172,20 @@ void check_names(const ParamTree& tree, const ModelFiles& files, const Held& hel
                         files.folder(), first_five(unknown));
 }
 
-void check_shapes_and_types(const ParamTree& tree, const Held& held) {
+// Tensors that lack rows go to `grown`.
+void check_shapes_and_types(const ParamTree& tree, const Held& held, const MoreRows& more, GrownRows& grown) {
   for (const ParamSpec& s : tree.specs())
     for (i64 k = 0; k < s.stored.tensors(); ++k) {
       if (!held.count(s.stored.tensor(k))) continue;  // a buffer, or a parameter of the new head
       const ModelFiles::Located& l = *held.at(s.stored.tensor(k));
-      if (l.entry->shape != s.stored.shape)
+      const bool fits = more.fits(l.entry->shape, s.stored.shape);
+      if (l.entry->shape != s.stored.shape && !fits)
         throw ContentsError("[checkpoint] {}: {} has shape {}, but config.json gives {}", l.file->path(),
                             l.entry->name, to_string(l.entry->shape), to_string(s.stored.shape));
       if (!is_float(l.entry->type))
         throw ContentsError("[checkpoint] {}: {} is {}, expected a floating type", l.file->path(),
                             l.entry->name, name_of(l.entry->type));
+      if (fits && !grown.has(s.stored.tensor(k))) grown.add(s.stored.tensor(k), l);
     }
 }
 
@@ -189,8 +193,12 @@ void check_shapes_and_types(const ParamTree& tree, const Held& held) {
 // moves them to the tensors, and gathers the shared ones.
 class BlockReader {
  public:
-  BlockReader(ParamTree& tree, const Held& held)
-      : tree_(tree), held_(held), dp_(Context::current().group(Axis::dp)), ranges_(tree.size()) {}
+  BlockReader(ParamTree& tree, const Held& held, const GrownRows& grown)
+      : tree_(tree),
+        held_(held),
+        grown_(grown),
+        dp_(Context::current().group(Axis::dp)),
+        ranges_(tree.size()) {}
 
   void add(size_t i) {
     const Tensor& t = tree_.values()[i];
@@ -228,7 +236,10 @@ class BlockReader {
       for (const Place& p :
            places_of(tree_.specs()[b.param], ranges_[b.param], b.begin + r.begin, b.begin + r.end)) {
         const ModelFiles::Located& l = *held_.at(p.tensor);
-        l.file->read(*l.entry, p.box, to, p.strides, slot.buffer);
+        if (grown_.has(p.tensor))
+          grown_.read(p, l, to, slot.buffer);
+        else
+          l.file->read(*l.entry, p.box, to, p.strides, slot.buffer);
         to += p.elements;
       }
     } catch (...) {
@@ -251,6 +262,7 @@ class BlockReader {
 
   ParamTree& tree_;
   const Held& held_;
+  const GrownRows& grown_;
   Group& dp_;
   std::vector<std::vector<redco::Range>> ranges_;
   std::vector<Block> blocks_;
@@ -262,8 +274,8 @@ class BlockReader {
 
 void load_params(ParamTree& tree, const ModelFiles& files,
                  const std::function<std::string(const std::string&)>& canonical,
-                 const std::map<std::string, std::string>& aliases, const std::string& prefix,
-                 HeadLoad* head) {
+                 const std::map<std::string, std::string>& aliases, const std::string& prefix, HeadLoad* head,
+                 const MoreRows& more) {
   std::set<std::string> names;
   for (const ParamSpec& s : tree.specs())
     for (i64 k = 0; k < s.stored.tensors(); ++k) names.insert(s.stored.tensor(k));
@@ -273,8 +285,9 @@ void load_params(ParamTree& tree, const ModelFiles& files,
   Held held = tensors_by_name(files, named, aliases, prefix);
   const std::set<std::string> made = head ? leave_head(tree, *head, held) : std::set<std::string>();
   check_names(tree, files, held, made, prefix, head);
-  check_shapes_and_types(tree, held);
-  BlockReader reader(tree, held);
+  GrownRows grown;
+  check_shapes_and_types(tree, held, more, grown);
+  BlockReader reader(tree, held, grown);
   for (size_t i = 0; i < tree.size(); ++i) {
     const ParamSpec& s = tree.specs()[i];
     if (made.count(s.name)) continue;

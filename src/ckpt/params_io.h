@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ckpt/grown_rows.h"
 #include "ckpt/model_files.h"
 #include "nn/param_tree.h"
 
@@ -25,11 +26,11 @@ struct HeadLoad {
 // row blocks of at most 16 MiB. Each thread of a rank's kernels reads a block, so memory is limited to the
 // shard and a block per thread. `prefix` precedes the stored names ("exp_avg/"). Collective. ContentsError: a
 // missing parameter, a tensor without a parameter, a shape that differs from the config. Parameters in `head`
-// are exempt.
+// are exempt. `more`: rows of vocabulary tables that the files may lack; they become the mean of the others.
 void load_params(ParamTree& tree, const ModelFiles& files,
                  const std::function<std::string(const std::string&)>& canonical,
                  const std::map<std::string, std::string>& aliases, const std::string& prefix = "",
-                 HeadLoad* head = nullptr);
+                 HeadLoad* head = nullptr, const MoreRows& more = {});
 
 // Where files differ from a tree of parameters that are stored by their own names.
 struct StoredDifferences {

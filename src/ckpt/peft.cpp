@@ -117,9 +117,8 @@ void check_vocabulary(const ModelParams& params, const ModelFiles::Located& l, c
       continue;
     throw ContentsError(
         "[adapter] {}: {} has {} rows, but the base model's vocabulary has {}: it was resized before the adapter "
-        "was trained. Resize the base in Python with resize_token_embeddings({}), save it, and set model.path to "
-        "that folder",
-        l.file->path(), l.entry->name, have[0], own[0], have[0]);
+        "was trained. Set model.resize_embeddings: true, and model.tokenizer to the adapter's tokenizer",
+        l.file->path(), l.entry->name, have[0], own[0]);
   }
 }
 

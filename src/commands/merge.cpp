@@ -118,12 +118,12 @@ int merge(const MergeRequest& r) {
   ckpt::StoredType type{};
   const auto leases = verify_source(r.job, world);
   world.together([&] {
-    source = model_source(r.job, nullptr);
+    tokenizer = job_tokenizer(r.job);
+    source = model_source(r.job, tokenizer.get());
     if (source.adapter.empty())
       throw UsageError("[merge] {} holds a whole model, no adapter: there is nothing to merge",
                        !source.folder.empty() ? source.folder : source.origin);
     model = make_job_model(r.job, source);
-    tokenizer = job_tokenizer(r.job);
     type = stored_as(r.options.dtype, source.folder);
   });
   Output output(r.options.output, world);

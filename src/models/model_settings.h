@@ -18,6 +18,7 @@ struct ModelSettings {
   std::optional<std::string> adapter;
   std::optional<std::string> tokenizer;
   DType weight_dtype = DType::f32;
+  bool resize_embeddings = false;
   std::vector<std::string> ignore_config_keys;
   // Hugging Face config key -> JSON text. The model family checks names and values.
   std::map<std::string, std::string> config;
@@ -55,6 +56,11 @@ struct ModelSettings {
          "(master weights); int8 and int4 need train.lora")
         .on_resume(OnResume::note)
         .decided_by(DecidedBy::job);
+    v.field("resize_embeddings", resize_embeddings,
+            "more rows in the token embedding and the head if the tokenizer has more ids than the model of "
+            "model.path; new rows are the mean of the others. false: an error")
+        .on_resume(OnResume::error)
+        .decided_by(DecidedBy::either);
     v.field("ignore_config_keys", ignore_config_keys,
             "keys of the model's config.json that are ignored instead of an error")
         .on_resume(OnResume::free)

@@ -66,7 +66,11 @@ ExampleIndex open_pair_index(const PairSource& source, const std::string& path) 
 std::shared_ptr<const Dataset> make_pair_dataset(const PairSource& source,
                                                  const std::function<PairLines()>& lines) {
   std::optional<PairLines> reader;
-  return open_indexed({.prepare = [&] { reader.emplace(lines()); },
+  return open_indexed({.prepare =
+                           [&] {
+                             reader.emplace(lines());
+                             note_end_token(reader->tokenizer().target(), "targets");
+                           },
                        .build =
                            [&] {
                              return build_pair_index(

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json_fields.h"
+#include "base/log_once.h"
 #include "base/utf8.h"
 #include "unicode/char_class.h"
 #include "unicode/hf_chars.h"
@@ -74,23 +75,27 @@ AddedTokens::AddedTokens(const nlohmann::json* list, const Vocab& vocab, const N
     if (t.content.empty() || t.content.size() > kMaxContent)
       throw ContentsError("{}: a token of {} bytes; expected 1 to {} bytes", f.at("content"),
                           t.content.size(), kMaxContent);
-    if (by_content_.count(t.content))
-      throw ContentsError("{}: '{}' is listed twice; remove one entry", f.at("content"),
-                          t.content.substr(0, 100));
+    if (by_content_.count(t.content)) {  // Hugging Face keeps the first
+      log_once(LogLevel::warn, fmt::format("{}: '{}' is listed twice; the first entry is used",
+                                           f.at("content"), t.content.substr(0, 100)));
+      continue;
+    }
+    // As Hugging Face does, whatever the file says: ids of the vocabulary, else the next free one.
     const i32 in_vocab = vocab.find(t.content);
-    const i64 expected = in_vocab >= 0              ? in_vocab
-                         : largest >= vocab.count() ? i64{largest} + 1
-                                                    : i64{vocab.count()};
-    if (id != expected)
-      throw ContentsError("{}: '{}' has id {}, but {} {}; ids must have no gaps and no duplicates",
-                          f.at("id"), t.content.substr(0, 100), id,
-                          in_vocab >= 0 ? "the vocabulary gives it" : "the next free id is", expected);
-    if (id > Vocab::kMaxId)
-      throw ContentsError("{}: id {} is larger than the maximum {}", f.at("id"), id, Vocab::kMaxId);
-    if (in_vocab < 0 && vocab.has(static_cast<i32>(id)))
+    const i64 given = in_vocab >= 0              ? in_vocab
+                      : largest >= vocab.count() ? i64{largest} + 1
+                                                 : i64{vocab.count()};
+    if (given > Vocab::kMaxId)
+      throw ContentsError("{}: id {} is larger than the maximum {}", f.at("id"), given, Vocab::kMaxId);
+    if (in_vocab < 0 && vocab.has(static_cast<i32>(given)))
       throw ContentsError("{}: '{}' and '{}' both have id {}", f.at("id"), t.content.substr(0, 100),
-                          vocab.token(static_cast<i32>(id)).substr(0, 100), id);
-    t.id = static_cast<i32>(id);
+                          vocab.token(static_cast<i32>(given)).substr(0, 100), given);
+    if (id != given)
+      log_once(LogLevel::warn,
+               fmt::format("{}: '{}' has id {} in the file, but gets {}, as in transformers: {}", f.at("id"),
+                           t.content.substr(0, 100), id, given,
+                           in_vocab >= 0 ? "the id in the vocabulary" : "the next free id"));
+    t.id = static_cast<i32>(given);
     largest = std::max(largest, t.id);
     by_id_[t.id] = tokens_.size();
     by_content_[t.content] = tokens_.size();

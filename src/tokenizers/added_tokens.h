@@ -38,9 +38,9 @@ class AddedTokens {
  public:
   AddedTokens() = default;
 
-  // list: the `added_tokens` of a tokenizer.json, or null. Each id must be the vocabulary's id of the same
-  // text or continue the vocabulary without a gap, because Hugging Face numbers them so whatever the file
-  // says. Any other id is a ContentsError.
+  // list: the `added_tokens` of a tokenizer.json, or null. As in Hugging Face, a token gets the vocabulary's
+  // id of the same text, or continues the vocabulary without a gap, whatever id the file gives, and the first
+  // entry of a text counts; a warning names such tokens.
   AddedTokens(const nlohmann::json* list, const Vocab& vocab, const Normalizer* normalizer,
               const std::string& where);
 

@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/json_fields.h"
 #include "base/utf8.h"
 #include "tokenizers/models/make_model.h"
-#include "tokenizers/sentencepiece/sentence_piece.h"
 
 namespace redco {
 namespace {
@@ -65,19 +65,24 @@ HfTokenizer::HfTokenizer(TokenizerSpec spec, std::string name,
                });
 }
 
-HfTokenizer::HfTokenizer(const SpModel& m, std::string fingerprint, std::string name,
+HfTokenizer::HfTokenizer(TokenizerParts parts, std::string fingerprint, std::string name,
                          std::function<std::vector<TokenizerFile>()> files)
-    : name_(std::move(name)), fingerprint_(std::move(fingerprint)), files_(std::move(files)) {
-  normalizer_ = std::make_unique<SpNormalizer>(m, name_);
-  auto tokens = make_sp_tokens(m, name_);
-  decoder_ = make_sp_decoder(m, *tokens);
-  model_ = std::move(tokens);
-  post_processor_ = std::make_unique<PostProcessor>(nullptr, name_, vocab_size());
-  auto role = [&](i32 id) { return id >= 0 && id < vocab_size() ? std::optional(id) : std::nullopt; };
-  special_.bos = role(m.bos_id);
-  special_.eos = role(m.eos_id);
-  special_.pad = role(m.pad_id);
-  special_.unk = role(m.unk_id);
+    : name_(std::move(name)),
+      fingerprint_(std::move(fingerprint)),
+      files_(std::move(files)),
+      normalizer_(std::move(parts.normalizer)),
+      model_(std::move(parts.model)),
+      decoder_(std::move(parts.decoder)),
+      added_(parts.added.is_null() ? nullptr : &parts.added, model_->vocab(), normalizer_.get(), name_) {
+  post_processor_ = std::make_unique<PostProcessor>(&parts.post, name_, vocab_size());
+  post_processor_->end_once(parts.end_once);
+}
+
+void HfTokenizer::set_target(std::unique_ptr<HfTokenizer> target) {
+  Hasher hasher;
+  for (const std::string* f : {&fingerprint_, &target->fingerprint_}) hasher.update(f->data(), f->size());
+  fingerprint_ = hasher.digest128().hex();
+  target_ = std::move(target);
 }
 
 void HfTokenizer::read_special(const json& config, const std::string& source) {
@@ -115,6 +120,7 @@ void HfTokenizer::add_special(const SpecialIds& ids) {
   add(special_.bos, ids.bos);
   add(special_.eos, ids.eos);
   add(special_.pad, ids.pad);
+  add(special_.unk, ids.unk);
 }
 
 std::unique_ptr<ModelScratch> HfTokenizer::borrow() const {
@@ -194,6 +200,7 @@ Tokenizer::Tokens HfTokenizer::tokenize(std::string_view text, bool add_special)
   // The template is applied to placeholders (-1 - k for the k-th id), which then give both ids and texts.
   std::vector<i32> places(plain.size());
   for (std::size_t k = 0; k < places.size(); ++k) places[k] = -1 - static_cast<i32>(k);
+  if (!plain.empty() && plain.back() == post_processor_->end_once()) places.back() = plain.back();
   Tokens out;
   post_processor_->apply(places, nullptr, add_special, out.ids, nullptr);
   for (i32& id : out.ids) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -19,13 +20,22 @@
 
 namespace redco {
 
+// The stages of a tokenizer that no tokenizer.json describes. Null stages are left out.
+struct TokenizerParts {
+  std::unique_ptr<Normalizer> normalizer;
+  std::unique_ptr<TokenModel> model;
+  std::unique_ptr<Decoder> decoder;
+  nlohmann::json added, post;  // as in a tokenizer.json
+  // The end token that encode() doesn't add to a text that already ends with it; -1: none.
+  i32 end_once = -1;
+};
+
 class HfTokenizer : public Tokenizer {
  public:
   // ContentsError for anything in `spec` that redco doesn't support. files() returns the tokenizer's files.
   HfTokenizer(TokenizerSpec spec, std::string name, std::function<std::vector<TokenizerFile>()> files);
 
-  // The pipeline of the sentencepiece library.
-  HfTokenizer(const SpModel& model, std::string fingerprint, std::string name,
+  HfTokenizer(TokenizerParts parts, std::string fingerprint, std::string name,
               std::function<std::vector<TokenizerFile>()> files);
 
   // Reads the special tokens (bos_token, ...) from tokenizer_config.json or special_tokens_map.json.
@@ -33,11 +43,14 @@ class HfTokenizer : public Tokenizer {
   void read_special(const nlohmann::json& config, const std::string& source);
   // Sets special ids that the tokenizer lacks, if it has tokens with these ids.
   void add_special(const SpecialIds& ids);
+  // The tokenizer of target texts, which has the same ids.
+  void set_target(std::unique_ptr<HfTokenizer> target);
 
   std::vector<i32> encode(std::string_view text, bool add_special) const override;
   Encoding encode_truncated(std::string_view text, i64 max_length, bool add_special) const override;
   Encoding encode_pair(std::string_view text, std::string_view pair, std::optional<i64> max_length,
                        bool add_special) const override;
+  const Tokenizer& target() const override { return target_ ? *target_ : *this; }
   Tokens tokenize(std::string_view text, bool add_special) const override;
   std::vector<std::string> tokens(std::span<const i32> ids) const override;
   std::string decode(std::span<const i32> ids, bool skip_special) const override;
@@ -68,6 +81,7 @@ class HfTokenizer : public Tokenizer {
   std::unique_ptr<Decoder> decoder_;
   std::unique_ptr<PostProcessor> post_processor_;
   AddedTokens added_;
+  std::unique_ptr<HfTokenizer> target_;  // nullptr: the tokenizer itself
   bool any_bytes_ = false, looks_at_front_ = false;
   unsigned cuts_ = kNoCuts;  // CutKinds of the pipeline as a whole
 

@@ -131,6 +131,8 @@ void PostProcessor::apply(const std::vector<i32>& a, const std::vector<i32>* b, 
                           std::vector<i32>& ids, std::vector<i32>* types) const {
   for (const Part& p : b != nullptr ? pair_ : single_) {
     if (!p.special.empty() && !add_special) continue;
+    if (end_once_ >= 0 && !ids.empty() && ids.back() == end_once_ && p.special == std::vector{end_once_})
+      continue;
     const std::vector<i32>& from = !p.special.empty() ? p.special : p.second ? *b : a;
     ids.insert(ids.end(), from.begin(), from.end());
     if (types != nullptr) types->insert(types->end(), from.size(), p.type);

@@ -31,12 +31,17 @@ class PostProcessor {
   void apply(const std::vector<i32>& a, const std::vector<i32>* b, bool add_special, std::vector<i32>& ids,
              std::vector<i32>* types) const;
 
+  // From now on, `id` after a sequence that ends with it is left out; -1: never.
+  void end_once(i32 id) { end_once_ = id; }
+  i32 end_once() const { return end_once_; }
+
   // Whether a single sequence is returned unchanged.
   bool plain() const { return single_.size() == 1; }
 
  private:
   bool read(const nlohmann::json& value, const std::string& where, i32 vocab_size);
   std::vector<Part> single_, pair_;
+  i32 end_once_ = -1;
 };
 
 }  // namespace redco

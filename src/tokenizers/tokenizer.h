@@ -51,6 +51,10 @@ class Tokenizer {
   virtual Encoding encode_pair(std::string_view text, std::string_view pair,
                                std::optional<i64> max_length = {}, bool add_special = true) const = 0;
 
+  // The tokenizer of target texts of translations: with the target language's code (NLLB, mBART) or model
+  // (Marian). For others, the tokenizer itself.
+  virtual const Tokenizer& target() const { return *this; }
+
   // encode() with each token's text: the text in the vocabulary, or the matched text for an added token that
   // includes white space ("  <mask>").
   struct Tokens {
@@ -100,14 +104,18 @@ class Tokenizer {
 
 // Loads a tokenizer. what: one of
 //   - `bytes`: 256 bytes and <|endoftext|>;
-//   - a folder with tokenizer.json; else with vocab.json and merges.txt (GPT-2, RoBERTa, Qwen2), a
-//     sentencepiece model (tokenizer.model, spiece.model, sentencepiece.bpe.model: Llama, T5, or neither) or
-//     vocab.txt (BERT). tokenizer_config.json decides their pipeline as it does in transformers;
+//   - a folder with tokenizer.json; else with vocab.json and merges.txt (GPT-2, RoBERTa, Qwen2, CLIP,
+//     Whisper), a sentencepiece model (tokenizer.model, spiece.model, sentencepiece.bpe.model, spm.model),
+//     vocab.json with sentencepiece models (Marian, M2M100), tiktoken ranks (tokenizer.model, tekken.json),
+//     vocab.txt (BERT), or the class ByT5Tokenizer, which has no vocabulary. tokenizer_config.json and the
+//     model_type of config.json decide their pipeline as they do in transformers;
 //   - the path of a tokenizer.json or vocab.txt; or of a sentencepiece .model, whose ids then are those of
-//   the
-//     sentencepiece library, without special tokens.
+//     the sentencepiece library, without special tokens.
 // UsageError (exit code 2) for a path that doesn't exist or a folder without these files. ContentsError (3)
 // for errors in the files; an unknown field is an error that names it.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& what);
+
+// Whether `folder` has a tokenizer that load_tokenizer() reads or explains.
+bool has_tokenizer(const std::string& folder);
 
 }  // namespace redco

@@ -75,6 +75,15 @@ TEST(JobModel, ConfigKeysOfTheJobOverrideThoseOfTheFolder) {
   EXPECT_EQ(layers(job), 1);
 }
 
+TEST(JobModel, EmbeddingsGrowToTheTokenizer) {
+  const std::string llama = "model.path=" + kFixtures + "/llama";  // 600 rows
+  const std::string tokenizer = "model.tokenizer=" + kFixtures + "/tokenizers/llama3";
+  EXPECT_EQ(config_of({llama, tokenizer})["vocab_size"], 600);
+  EXPECT_EQ(config_of({llama, tokenizer, "model.resize_embeddings=true"})["vocab_size"], 640);
+  EXPECT_EQ(config_of({llama, "model.tokenizer=bytes", "model.resize_embeddings=true"})["vocab_size"], 600);
+  EXPECT_THAT(refused({llama, "model.resize_embeddings=true"}), HasSubstr("set model.tokenizer"));
+}
+
 TEST(JobModel, WeightsOfAnotherTaskGetANewHead) {
   const auto source = [](const std::string& folder, const std::string& labels) {
     Words words = {"pipeline=classification", "model.path=" + kFixtures + "/" + folder};

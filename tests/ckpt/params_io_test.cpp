@@ -99,6 +99,40 @@ TEST(ParamsIo, EveryMeshLoadsWhatAnotherSaved) {
   }
 }
 
+// A vocabulary table gets more rows, which are the mean of those in the file, on every mesh.
+TEST(ParamsIo, NewRowsOfAVocabularyAreTheMean) {
+  const i64 stored = 101, rows = 107, width = 48;
+  test::TempDir dir;
+  std::vector<double> table;
+  on_mesh({1, 1}, [&](Context& c) {
+    ParamTree tree = tree_on(c.mesh(), small_model(width, stored));
+    for (size_t i = 0; i < tree.size(); ++i) fill_normal(tree.values()[i], 100 + i, 1);
+    save(dir.path(), tree);
+    table = to_values(tree["wte.weight"]);
+  });
+  std::vector<double> mean(width);
+  for (size_t k = 0; k < table.size(); ++k) mean[k % width] += table[k] / stored;
+  for (const Mesh& mesh : std::vector<Mesh>{{1, 1}, {2, 2}, {1, 3}})
+    on_mesh(mesh, [&](Context& c) {
+      ParamTree tree = tree_on(c.mesh(), small_model(width, rows));
+      const auto read = [&](const ckpt::MoreRows& more) {
+        ckpt::load_params(
+            tree, ckpt::ModelFiles::open(dir.path()), [](const std::string& n) { return n; }, {}, "", nullptr,
+            more);
+      };
+      EXPECT_THROW(read({}), ContentsError);
+      EXPECT_THROW(read({100, rows}), ContentsError);
+      read({stored, rows});
+      const std::vector<double> got = to_values(tree["wte.weight"]);
+      ASSERT_EQ(got.size(), static_cast<size_t>(rows * width));
+      for (size_t k = 0; k < got.size(); ++k)
+        if (k < table.size())
+          EXPECT_EQ(got[k], table[k]);
+        else
+          EXPECT_NEAR(got[k], mean[k % width], 1e-6);
+    });
+}
+
 // torch.compile and DDP leave prefixes in the names of saved states.
 TEST(ParamsIo, PrefixesOfAllNamesAreRemoved) {
   const ModelParams model = small_model(8, 11);

@@ -168,6 +168,19 @@ TEST_F(Pairs, IdsEqualTransformers) {
   EXPECT_EQ(n, 40);
 }
 
+// The codes of src_lang and tgt_lang replace the tokenizer.json's own post-processor.
+TEST_F(Pairs, LanguageCodes) {
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
+    file(name, test::slurp(kFixtures + "/tokenizers/roberta/" + name));
+  Json config = Json::parse(test::slurp(dir_ / "tokenizer_config.json"));
+  config.update({{"tokenizer_class", "NllbTokenizer"}, {"src_lang", "<pad>"}, {"tgt_lang", "<mask>"}});
+  file("tokenizer_config.json", config.dump());
+  const auto t = load_tokenizer(dir_.path());
+  const auto id = [&](const char* token) { return *t->token_to_id(token); };
+  const TokenizedExample e = PairLines(*t, settings_).read({.text = "a", .target = "b"});
+  EXPECT_THAT(e.ids, ElementsAre(id("<pad>"), id("a"), id("</s>"), id("<mask>"), id("b"), id("</s>")));
+}
+
 // The tokenizer adds no end token after a text; targets still end with one, within their maximum length.
 TEST_F(Pairs, TargetsEndWithTheEndToken) {
   settings_.max_source_length = 3;

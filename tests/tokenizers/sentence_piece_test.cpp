@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/base64.h"
+#include "support/error_text.h"
 #include "support/tokenizers.h"
 
 namespace redco {
@@ -53,6 +54,9 @@ TEST(SentencePiece, EveryCase) {
       test::spill(path, model_bytes(all["model"], all["charsmap"]));
       if (!all.contains("files")) what = path;
     }
+    if (all.contains("models"))
+      for (const auto& [name, model] : all["models"].items())
+        test::spill(folder + "/" + name, model_bytes(model, true));
     if (all.contains("files"))
       for (const auto& [name, contents] : all["files"].items())
         test::spill(folder + "/" + name,
@@ -65,6 +69,7 @@ TEST(SentencePiece, EveryCase) {
       const auto got = t->tokenize(text);
       const bool right = got.ids == ids && t->encode(text) == ids &&
                          t->decode(ids) == c["decoded"].get<std::string>() &&
+                         (!c.contains("target") || t->target().encode(text) == c["target"]) &&
                          (!c.contains("tokens") || got.tokens == c["tokens"].get<std::vector<std::string>>());
       EXPECT_TRUE(right)
           << c.dump() << "\n"
@@ -88,6 +93,34 @@ TEST(SentencePiece, EveryCase) {
     EXPECT_EQ(load_tokenizer(copy)->fingerprint(), t->fingerprint());
   }
   EXPECT_GT(files, 10);
+}
+
+// Each error is one line that names the folder and what is missing.
+TEST(SentencePiece, MissingFilesAndCodes) {
+  test::TempDir temp;
+  const std::string folder = temp.path();
+  const auto error = [&](const json& config) {
+    test::spill(folder + "/tokenizer_config.json", config.dump());
+    return error_text<std::runtime_error>([&] { load_tokenizer(folder); });
+  };
+  EXPECT_THAT(
+      error({{"tokenizer_class", "MarianTokenizer"}}),
+      HasSubstr("MarianTokenizer needs vocab.json, source.spm, target.spm, but vocab.json is missing"));
+  EXPECT_THAT(error({{"tokenizer_class", "M2M100Tokenizer"}}), HasSubstr("vocab.json is missing"));
+  test::spill(folder + "/sentencepiece.bpe.model", model_bytes("bpe", true));
+  EXPECT_THAT(error({{"tokenizer_class", "NllbTokenizer"}}),
+              HasSubstr("src_lang: the language code 'eng_Latn' has no token. Set src_lang"));
+  EXPECT_THAT(error({{"tokenizer_class", "MBartTokenizer"}, {"src_lang", "xx"}}), HasSubstr("'xx'"));
+  EXPECT_THAT(error({{"tokenizer_class", "BigBirdTokenizer"}}), HasSubstr("any with a tokenizer.json"));
+  std::filesystem::remove(folder + "/sentencepiece.bpe.model");
+  test::spill(folder + "/qwen.tiktoken", "IQ== 0\n");
+  EXPECT_THAT(error({{"tokenizer_class", "QWenTokenizer"}}), HasSubstr("qwen.tiktoken is Python code"));
+  std::filesystem::remove(folder + "/qwen.tiktoken");
+  test::spill(folder + "/tokenizer.model", "IQ== 0\nIg== 2\n");
+  EXPECT_THAT(error(json::object()),
+              HasSubstr("tokenizer.model:2: 'Ig== 2': expected a token in base64 and its rank 1"));
+  test::spill(folder + "/tokenizer.model", "IQ== 0\nIQ== 1\n");
+  EXPECT_THAT(error(json::object()), HasSubstr("token 1 repeats token 0"));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/jsonl.h"
+#include "base/log_once.h"
 #include "base/utf8.h"
 #include "base/words.h"
 #include "data/index/source_files.h"
@@ -330,6 +331,16 @@ std::string ExampleLines::fingerprint() const {
   if (newer(fields_) != newer(usual.without_shared()))
     for (const auto& key : newer(fields_)) put(h, key ? "=" + *key : "");
   return h.digest128().hex();
+}
+
+void note_end_token(const Tokenizer& tokenizer, const std::string& what) {
+  if (const auto eos = tokenizer.special().eos)
+    log_once(LogLevel::info, fmt::format("[data] {} end with the tokenizer's end token {} (id {})", what,
+                                         tokenizer.id_to_token(*eos).value_or(""), *eos));
+  else
+    log_once(LogLevel::info, fmt::format("[data] {} have no end token: tokenizer {} names none "
+                                         "(tokenizer_config.json: eos_token)",
+                                         what, tokenizer.name()));
 }
 
 }  // namespace redco

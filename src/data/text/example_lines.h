@@ -63,4 +63,7 @@ class ExampleLines {
   ExampleFields fields_;
 };
 
+// Logs once which end token follows `what` ("documents"), or that the tokenizer names none.
+void note_end_token(const Tokenizer& tokenizer, const std::string& what);
+
 }  // namespace redco

@@ -195,13 +195,16 @@ std::vector<i32> PairLines::source_ids(std::string_view text, bool* cut) const {
 }
 
 std::vector<i32> PairLines::target_ids(std::string_view text, bool* cut) const {
-  std::vector<i32> ids = tokenizer_.encode(text);
-  const auto eos = tokenizer_.special().eos;
-  const bool ends = eos && !ids.empty() && ids.back() == *eos;
+  const Tokenizer& tokenizer = tokenizer_.target();
+  std::vector<i32> ids = tokenizer.encode(text);
+  const auto eos = tokenizer.special().eos;
+  // mBART's targets end with the end token and the language's code.
+  const bool ends = eos && std::find(ids.end() - std::min<std::ptrdiff_t>(2, std::ssize(ids)), ids.end(),
+                                     *eos) != ids.end();
   const i64 most = settings_.max_target_length - (eos && !ends ? 1 : 0);
   if (static_cast<i64>(ids.size()) > most) {
     *cut = true;
-    ids = most > 0 ? tokenizer_.encode_truncated(text, most).ids : std::vector<i32>();
+    ids = most > 0 ? tokenizer.encode_truncated(text, most).ids : std::vector<i32>();
   }
   if (eos && !ends) ids.push_back(*eos);
   return ids;

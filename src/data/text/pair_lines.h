@@ -64,6 +64,7 @@ class PairLines {
 
   std::string fingerprint() const;
   const PairSettings& settings() const { return settings_; }
+  const Tokenizer& tokenizer() const { return tokenizer_; }
   i64 vocab_size() const { return tokenizer_.vocab_size(); }
 
  private:

@@ -352,8 +352,8 @@ void TokenIndex::check_vocab(i64 rows) const {
 void check_vocab(const Tokenizer& tokenizer, i64 rows) {
   if (tokenizer.vocab_size() > rows)
     throw ContentsError(
-        "[tokenizer] '{}' has ids up to {}, but the model's embedding has {} rows. The tokenizer does not "
-        "fit the model. Set model.tokenizer to the model's own",
+        "[tokenizer] '{}' has ids up to {}, but the model's embedding has {} rows. Set model.tokenizer to the "
+        "model's own, or, if tokens were added to it, model.resize_embeddings: true",
         tokenizer.name(), tokenizer.vocab_size() - 1, rows);
 }
 

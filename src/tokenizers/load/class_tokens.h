@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
+#include <string_view>
 
 namespace redco {
 
@@ -20,5 +22,10 @@ struct TypeTokenizer {
 };
 extern const TypeTokenizer kTypeTokenizers[];
 extern const std::size_t kTypeTokenizersSize;
+
+// The special tokens of a class, given without "Fast"; nullptr if transformers has no such class.
+const ClassTokens* find_class_tokens(std::string_view tokenizer_class);
+// The class of a model_type; "" if there is none.
+std::string class_of_model_type(std::string_view model_type);
 
 }  // namespace redco

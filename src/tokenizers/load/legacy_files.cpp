@@ -1,4 +1,5 @@
 // Tokenizers that have no tokenizer.json: GPT-2's vocab.json and merges.txt, and the built-in `bytes`.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -8,6 +9,7 @@
 #include "tokenizers/load/tokenizer_spec.h"
 #include "tokenizers/pre_tokenizers/byte_level.h"
 #include "tokenizers/pre_tokenizers/word_splits.h"
+#include "tokenizers/sentencepiece/sp_pipeline.h"
 
 namespace redco {
 namespace {
@@ -20,6 +22,10 @@ json byte_level(bool add_prefix_space, bool use_regex) {
           {"trim_offsets", true},
           {"use_regex", use_regex}};
 }
+
+constexpr std::string_view kBpeClasses[] = {"GPT2Tokenizer",   "CodeGenTokenizer", "RobertaTokenizer",
+                                            "BartTokenizer",   "Qwen2Tokenizer",   "CLIPTokenizer",
+                                            "WhisperTokenizer"};
 
 void read_merges(std::string_view text, const std::string& source, Merges& merges) {
   i64 number = 0;
@@ -39,10 +45,40 @@ void read_merges(std::string_view text, const std::string& source, Merges& merge
   }
 }
 
+// <|startoftranscript|> <|en|> <|transcribe|> <|notimestamps|> A <|endoftext|>; language, task and
+// predict_timestamps of the config decide which of them are there.
+json whisper_template(const json& config, const json& added, const Vocab& vocab, const std::string& source) {
+  JsonFields f(config, source);
+  std::vector<std::string> names = {"<|startoftranscript|>"};
+  if (f.find("language") != nullptr) names.push_back("<|" + f.text("language") + "|>");
+  if (f.find("task") != nullptr) names.push_back("<|" + f.text("task") + "|>");
+  if (!f.boolean("predict_timestamps", false)) names.push_back("<|notimestamps|>");
+  names.push_back(f.text("eos_token", "<|endoftext|>"));
+  std::vector<json> tokens;
+  for (const std::string& name : names) {
+    json token = {{"content", name}, {"id", vocab.find(name)}};
+    for (const json& t : added)
+      if (t["content"] == name) token["id"] = t["id"];
+    if (token["id"] == -1)
+      throw ContentsError(
+          "{}: the token '{}' of WhisperTokenizer is neither in vocab.json nor in added_tokens.json (language "
+          "is a code, such as en; task is transcribe or translate)",
+          source, name.substr(0, 100));
+    tokens.push_back(std::move(token));
+  }
+  json single = json::array(), pair = json::array();
+  for (std::size_t k = 0; k + 1 < tokens.size(); ++k) single.push_back(special_part(tokens[k], 0));
+  pair = single;
+  single.push_back(sequence_part("A", 0));
+  single.push_back(special_part(tokens.back(), 0));
+  pair.insert(pair.end(), {sequence_part("A", 0), sequence_part("B", 1), special_part(tokens.back(), 1)});
+  return template_of(std::move(single), std::move(pair), tokens);
+}
+
 }  // namespace
 
 TokenizerSpec read_legacy_bpe(std::string_view vocab_json, std::string_view merges_txt, const json& added,
-                              const json& config, const std::string& folder) {
+                              const json& config, const std::string& of_type, const std::string& folder) {
   TokenizerSpec spec;
   spec.source = folder + "/vocab.json";
   spec.vocab = parse_vocab_json(vocab_json, spec.source);
@@ -51,16 +87,18 @@ TokenizerSpec read_legacy_bpe(std::string_view vocab_json, std::string_view merg
 
   const std::string config_source = folder + "/tokenizer_config.json";
   JsonFields fields(config, config_source);
-  std::string kind = fields.text("tokenizer_class", "GPT2Tokenizer");
+  const auto known = [](std::string_view name) {
+    return std::ranges::find(kBpeClasses, name) != std::end(kBpeClasses);
+  };
+  std::string kind = fields.text("tokenizer_class", known(of_type) ? of_type : "GPT2Tokenizer");
   if (kind.ends_with("Fast")) kind.resize(kind.size() - 4);
-  const bool gpt2 = kind == "GPT2Tokenizer" || kind == "CodeGenTokenizer";
+  if (!known(kind))
+    unknown_type(config_source + ": tokenizer_class", kind,
+                 fmt::format("{} with vocab.json and merges.txt; any with a tokenizer.json",
+                             fmt::join(kBpeClasses, ", ")));
   const bool roberta = kind == "RobertaTokenizer" || kind == "BartTokenizer";
-  const bool qwen = kind == "Qwen2Tokenizer";
-  if (!gpt2 && !roberta && !qwen)
-    unknown_type(
-        config_source + ": tokenizer_class", kind,
-        "GPT2Tokenizer, CodeGenTokenizer, RobertaTokenizer, BartTokenizer, Qwen2Tokenizer with vocab.json "
-        "and merges.txt; any with a tokenizer.json");
+  const bool qwen = kind == "Qwen2Tokenizer", clip = kind == "CLIPTokenizer",
+             whisper = kind == "WhisperTokenizer";
   const bool prefix = fields.boolean("add_prefix_space", false);
 
   // Added tokens by id: the special tokens of the configuration, and those of added_tokens.json.
@@ -88,6 +126,7 @@ TokenizerSpec read_legacy_bpe(std::string_view vocab_json, std::string_view merg
   json list = json::array();
   for (auto& [id, token] : tokens) list.push_back(std::move(token));
 
+  json decoder = byte_level(true, true), model = {{"type", "BPE"}};
   json pre = byte_level(prefix, true), post = byte_level(true, true), normalizer = nullptr;
   post["trim_offsets"] = false;
   auto pair_of = [&](const char* name, const char* otherwise) -> json {
@@ -104,6 +143,35 @@ TokenizerSpec read_legacy_bpe(std::string_view vocab_json, std::string_view merg
             {"cls", pair_of("cls_token", "<s>")},
             {"trim_offsets", true},
             {"add_prefix_space", prefix}};
+  } else if (clip) {
+    const json bos = pair_of("bos_token", "<|startoftext|>"), eos = pair_of("eos_token", "<|endoftext|>");
+    post = {{"type", "RobertaProcessing"}, {"sep", eos}, {"cls", bos}};
+    normalizer = {{"type", "Sequence"},
+                  {"normalizers",
+                   {{{"type", "NFC"}},
+                    {{"type", "Replace"}, {"pattern", {{"Regex", "\\s+"}}}, {"content", " "}},
+                    {{"type", "Lowercase"}}}}};
+    pre = {
+        {"type", "Sequence"},
+        {"pretokenizers",
+         {{{"type", "Split"},
+           {"pattern",
+            {{"Regex",
+              R"(<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+)"}}},
+           {"behavior", "Removed"},
+           {"invert", true}},
+          byte_level(false, true)}}};
+    // transformers replaces the end-of-word mark after decoding, then strips the text.
+    decoder = {{"type", "Sequence"},
+               {"decoders",
+                {byte_level(true, true),
+                 {{"type", "Replace"}, {"pattern", {{"String", "</w>"}}}, {"content", " "}},
+                 {{"type", "Strip"}, {"content", " "}, {"start", 1 << 20}, {"stop", 1 << 20}}}}};
+    const auto unk = special_of(config, "unk_token", config_source);
+    model["end_of_word_suffix"] = "</w>";
+    model["unk_token"] = unk ? unk->at("content") : json("<|endoftext|>");
+  } else if (whisper) {
+    post = whisper_template(config, list, *spec.vocab, config_source);
   } else if (qwen) {
     normalizer = {{"type", "NFC"}};
     pre = {{"type", "Sequence"},
@@ -125,9 +193,9 @@ TokenizerSpec read_legacy_bpe(std::string_view vocab_json, std::string_view merg
             {"special_tokens",
              {{bos[0].get<std::string>(), {{"id", bos[0]}, {"ids", {bos[1]}}, {"tokens", {bos[0]}}}}}}};
   }
-  *spec.rest = {{"added_tokens", std::move(list)},   {"normalizer", std::move(normalizer)},
-                {"pre_tokenizer", std::move(pre)},   {"post_processor", std::move(post)},
-                {"decoder", byte_level(true, true)}, {"model", {{"type", "BPE"}}}};
+  *spec.rest = {{"added_tokens", std::move(list)}, {"normalizer", std::move(normalizer)},
+                {"pre_tokenizer", std::move(pre)}, {"post_processor", std::move(post)},
+                {"decoder", std::move(decoder)},   {"model", std::move(model)}};
   return spec;
 }
 

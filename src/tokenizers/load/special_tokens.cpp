@@ -35,25 +35,6 @@ std::string content_of(const json& token) {
                                                                              : "";
 }
 
-const ClassTokens* class_tokens(const json& config, const std::string& folder) {
-  std::string name = config.value("tokenizer_class", json()).is_string() ? config["tokenizer_class"] : "";
-  if (name.empty()) {
-    const json model = read_object_of(folder, "config.json");
-    const auto text = [&](const char* key) {
-      const auto it = model.find(key);
-      return it != model.end() && it->is_string() ? it->get<std::string>() : std::string();
-    };
-    name = text("tokenizer_class");
-    const std::string type = text("model_type");
-    for (std::size_t i = 0; i < kTypeTokenizersSize && name.empty(); ++i)
-      if (type == kTypeTokenizers[i].model_type) name = kTypeTokenizers[i].tokenizer_class;
-  }
-  if (name.ends_with("Fast")) name.resize(name.size() - 4);
-  for (std::size_t i = 0; i < kClassTokensSize; ++i)
-    if (name == kClassTokens[i].tokenizer_class) return &kClassTokens[i];
-  return nullptr;
-}
-
 bool is_added(const TokenizerSpec& spec, const std::string& text) {
   const auto added = spec.rest->find("added_tokens");
   return added != spec.rest->end() && added->is_array() &&
@@ -62,11 +43,26 @@ bool is_added(const TokenizerSpec& spec, const std::string& text) {
 
 }  // namespace
 
+std::string tokenizer_class_of(const json& config, const std::string& folder) {
+  std::string name = config.value("tokenizer_class", json()).is_string() ? config["tokenizer_class"] : "";
+  if (name.empty()) {
+    const json model = read_object_of(folder, "config.json");
+    const auto text = [&](const char* key) {
+      const auto it = model.find(key);
+      return it != model.end() && it->is_string() ? it->get<std::string>() : std::string();
+    };
+    name = text("tokenizer_class");
+    if (name.empty()) name = class_of_model_type(text("model_type"));
+  }
+  if (name.ends_with("Fast")) name.resize(name.size() - 4);
+  return name;
+}
+
 void complete_roles(json& config, const std::string& folder, const TokenizerSpec& spec) {
   const json map = read_object_of(folder, "special_tokens_map.json");
   for (const auto& [role, token] : map.items())
     if (!config.contains(role) || config[role].is_null()) config[role] = token;
-  const ClassTokens* defaults = class_tokens(config, folder);
+  const ClassTokens* defaults = find_class_tokens(tokenizer_class_of(config, folder));
   for (std::size_t r = 0; defaults && r < std::size(kClassRoles); ++r) {
     const std::string text = defaults->tokens[r] ? defaults->tokens[r] : "";
     if (!text.empty() && !config.contains(kClassRoles[r]) &&

@@ -9,6 +9,10 @@
 
 namespace redco {
 
+// The tokenizer_class of `config`, the tokenizer_config.json, else of config.json, else the class of its
+// model_type; without "Fast". "" if there is none.
+std::string tokenizer_class_of(const nlohmann::json& config, const std::string& folder);
+
 // Adds the special tokens (bos_token, ...) that `config`, the tokenizer_config.json, doesn't mention: those
 // of special_tokens_map.json, else of the tokenizer class (tokenizer_class, or the model_type of
 // config.json). Class defaults are left out if `spec` doesn't have them. As in transformers,

@@ -48,11 +48,21 @@ nlohmann::json parse_small_json(std::string_view text, const std::string& source
 
 // The tokenizer of GPT-2's files. vocab_json: {token: id}. merges_txt: "left right" per line, lowest rank
 // first. added: added_tokens.json ({token: id}) or an empty object. config: tokenizer_config.json or an empty
-// object. config.tokenizer_class decides the pipeline: GPT-2's (the default; add_bos_token: true adds the bos
-// token in front, as for OPT), RoBERTa's and BART's, or Qwen2's. Special tokens become added tokens.
+// object. config.tokenizer_class, else `of_type`, the class of the model_type ("" if there is none), decides
+// the pipeline: GPT-2's (the default; add_bos_token: true adds the bos token in front, as for OPT), RoBERTa's
+// and BART's, Qwen2's, CLIP's or Whisper's. Special tokens become added tokens.
 TokenizerSpec read_legacy_bpe(std::string_view vocab_json, std::string_view merges_txt,
                               const nlohmann::json& added, const nlohmann::json& config,
-                              const std::string& folder);
+                              const std::string& of_type, const std::string& folder);
+
+// Whether `text`, a tokenizer.model, is a file of tiktoken: lines of a token in base64 and its rank.
+bool is_tiktoken(std::string_view text);
+
+// The tokenizer of such a file, with the pattern of LLaMA 3, and the tokens of config.added_tokens_decoder.
+TokenizerSpec read_tiktoken(std::string_view text, const nlohmann::json& config, const std::string& source);
+
+// The tokenizer of Mistral's tekken.json.
+TokenizerSpec read_tekken(std::string_view text, const std::string& source);
 
 // The tokenizer of a folder with a sentencepiece model, as in transformers. config.tokenizer_class decides
 // the pipeline, or else model_type (of config.json; "" if there is none): LlamaTokenizer, T5Tokenizer, or

@@ -3,12 +3,15 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "base/base64.h"
 #include "base/error.h"
 #include "base/json_fields.h"
 #include "base/utf8.h"
+#include "tokenizers/load/class_tokens.h"
 #include "tokenizers/load/config_tokens.h"
 #include "tokenizers/load/tokenizer_spec.h"
+#include "tokenizers/sentencepiece/sp_classes.h"
+#include "tokenizers/sentencepiece/sp_pipeline.h"
+#include "tokenizers/sentencepiece/sp_plain.h"
 #include "unicode/char_class.h"
 
 namespace redco {
@@ -16,84 +19,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kSpaceMark = "\xE2\x96\x81";  // U+2581
-
-json metaspace(const char* scheme, bool split) {
-  return {{"type", "Metaspace"}, {"replacement", kSpaceMark}, {"prepend_scheme", scheme}, {"split", split}};
-}
-
-json replace(const char* from, const char* to) {
-  return {{"type", "Replace"}, {"pattern", {{"String", from}}}, {"content", to}};
-}
-
-json sequence_part(const char* name, int type) { return {{"Sequence", {{"id", name}, {"type_id", type}}}}; }
-json special_part(const json& token, int type) {
-  return {{"SpecialToken", {{"id", token["content"]}, {"type_id", type}}}};
-}
-
-// single: the parts of one sequence; pair: the parts of a pair.
-json template_of(json single, json pair, const std::vector<json>& tokens) {
-  json table = json::object();
-  for (const json& t : tokens)
-    table[t["content"].get<std::string>()] = {
-        {"id", t["content"]}, {"ids", {t["id"]}}, {"tokens", {t["content"]}}};
-  return {{"type", "TemplateProcessing"},
-          {"single", std::move(single)},
-          {"pair", std::move(pair)},
-          {"special_tokens", std::move(table)}};
-}
-
-const json& entry(const json& added, const std::string& content, const std::string& where) {
-  for (const json& t : added)
-    if (t["content"] == content) return t;
-  throw ContentsError("{}: the token '{}' is not in the vocabulary", where, content.substr(0, 100));
-}
-
-// The content of a special token in the config, or `otherwise`.
-std::string role_text(const json& config, const char* role, const std::string& otherwise,
-                      const std::string& source) {
-  const auto token = special_of(config, role, source);
-  return token ? (*token)["content"].get<std::string>() : otherwise;
-}
-
-// <s> A </s>, if add_bos_token and add_eos_token are true.
-json bos_eos_template(const json& config, const json& added, const std::string& bos, const std::string& eos,
-                      const std::string& source) {
-  JsonFields f(config, source);
-  const bool add_bos = f.boolean("add_bos_token", false), add_eos = f.boolean("add_eos_token", false);
-  std::vector<json> used;
-  if (add_bos) used.push_back(entry(added, bos, f.at("bos_token")));
-  if (add_eos) used.push_back(entry(added, eos, f.at("eos_token")));
-  auto put = [&](json& list, const char* name, int type) {
-    if (add_bos) list.push_back(special_part(used.front(), type));
-    list.push_back(sequence_part(name, type));
-    if (add_eos) list.push_back(special_part(used.back(), type));
-  };
-  json single = json::array(), pair = json::array();
-  put(single, "A", 0);
-  put(pair, "A", 0);
-  put(pair, "B", 1);
-  return template_of(std::move(single), std::move(pair), used);
-}
-
-// Each concatenation of two pieces that gives a piece is a merge. Merges are in the order of the resulting
-// pieces.
-void make_merges(const SpModel& model, const Vocab& vocab, Merges& merges) {
-  for (const SpModel::Piece& p : model.pieces) {
-    const std::string_view text = p.text;
-    for (const char *q = text.data(), *end = q + text.size(); q < end;) {
-      next_code_point(q);
-      const auto n = static_cast<std::size_t>(q - text.data());
-      if (q < end && vocab.find(text.substr(0, n)) >= 0 && vocab.find(text.substr(n)) >= 0)
-        merges.add(text.substr(0, n), text.substr(n));
-    }
-  }
-}
-
 std::string class_of(const json& config, const std::string& model_type, const std::string& source) {
   JsonFields f(config, source);
-  std::string kind =
-      f.text("tokenizer_class", model_type == "t5" || model_type == "mt5" ? "T5Tokenizer" : "");
+  std::string of_type = class_of_model_type(model_type);
+  if (of_type != "T5Tokenizer" && !is_sp_class(of_type)) of_type.clear();
+  std::string kind = f.text("tokenizer_class", of_type);
   if (kind.ends_with("Fast")) kind.resize(kind.size() - 4);
   // transformers ignores the class for these model types.
   for (const char* generic : {"mistral", "mistral3", "ministral", "ministral3", "mixtral", "phi3", "qwen2",
@@ -119,20 +49,24 @@ TokenizerSpec read_sp_folder(const SpModel& model, const json& config, const std
                              const std::string& folder) {
   const std::string source = folder + "/tokenizer_config.json";
   const std::string kind = class_of(config, model_type, source);
-  const bool llama = kind == "LlamaTokenizer", t5 = kind == "T5Tokenizer";
-  if (!kind.empty() && !llama && !t5)
-    unknown_type(source + ": tokenizer_class", kind,
-                 "LlamaTokenizer, T5Tokenizer, PreTrainedTokenizerFast with a sentencepiece model; any with "
-                 "a tokenizer.json (AutoTokenizer.from_pretrained(...).save_pretrained(...) writes one)");
+  if (is_sp_class(kind)) return read_sp_class(kind, model, config, folder);
+  if (kind.empty()) return read_sp_plain(model, config, folder);
+  const bool t5 = kind == "T5Tokenizer", llama = kind == "LlamaTokenizer";
+  if (!llama && !t5)
+    unknown_type(
+        source + ": tokenizer_class", kind,
+        fmt::format(
+            "LlamaTokenizer, T5Tokenizer, PreTrainedTokenizerFast, {} with a sentencepiece model; any "
+            "with a tokenizer.json (AutoTokenizer.from_pretrained(...).save_pretrained(...) writes one)",
+            sp_class_names()));
   JsonFields fields(config, source);
 
   TokenizerSpec spec;
   spec.source = source;
   spec.vocab.emplace();
-  const bool unigram = t5 || (!llama && model.algorithm == SpModel::Algorithm::unigram);
   for (const SpModel::Piece& p : model.pieces) {
     spec.vocab->add(p.text, spec.vocab->count(), folder);
-    if (unigram) spec.scores.push_back(static_cast<double>(p.score));
+    if (t5) spec.scores.push_back(static_cast<double>(p.score));
   }
   const i64 extra_ids = t5 ? fields.integer("extra_ids", 100) : 0;
   if (extra_ids < 0 || extra_ids > 100'000)
@@ -143,15 +77,8 @@ TokenizerSpec read_sp_folder(const SpModel& model, const json& config, const std
   }
   spec.vocab->finish(folder, true);
 
-  json otherwise;
-  if (llama) otherwise = {{"unk_token", "<unk>"}, {"bos_token", "<s>"}, {"eos_token", "</s>"}};
-  if (t5) otherwise = {{"unk_token", "<unk>"}, {"eos_token", "</s>"}, {"pad_token", "<pad>"}};
-  if (kind.empty()) {
-    if (model.bos_id >= 0) otherwise["bos_token"] = model.bos_piece;
-    if (model.eos_id >= 0) otherwise["eos_token"] = model.eos_piece;
-    if (model.unk_id >= 0) otherwise["unk_token"] = model.unk_piece;
-  }
-  if (otherwise.is_null()) otherwise = json::object();
+  const json otherwise = t5 ? json{{"unk_token", "<unk>"}, {"eos_token", "</s>"}, {"pad_token", "<pad>"}}
+                            : json{{"unk_token", "<unk>"}, {"bos_token", "<s>"}, {"eos_token", "</s>"}};
   for (const auto& [role, token] : otherwise.items()) spec.roles[role] = token;
   AddedTokenList list;
   list.add_from(config, otherwise, source);
@@ -161,47 +88,29 @@ TokenizerSpec read_sp_folder(const SpModel& model, const json& config, const std
   for (i64 k = 0; k < extra_ids; ++k) list.add(added_token(fmt::format("<extra_id_{}>", k), 0, true));
   json added = list.finish(*spec.vocab);
 
-  const bool prefix = !llama || fields.boolean("add_prefix_space", true);
   json normalizer, pre, post, decoder, body;
-  if (!llama && !model.charsmap.empty())
-    normalizer = {{"type", "Precompiled"}, {"precompiled_charsmap", encode_base64(model.charsmap)}};
   if (t5) {
+    if (!model.charsmap.empty()) normalizer = precompiled(model);
     pre = {{"type", "Sequence"},
            {"pretokenizers", {{{"type", "WhitespaceSplit"}}, metaspace("always", true)}}};
     decoder = metaspace("always", true);
     const json eos = entry(added, role_text(config, "eos_token", "</s>", source), source + ": eos_token");
     const json a = sequence_part("A", 0), b = sequence_part("B", 0), s = special_part(eos, 0);
     post = template_of({a, s}, {a, s, b, s}, {eos});
-  } else {
-    json parts = json::array({replace(kSpaceMark, " ")});
-    if (llama || model.byte_fallback) {
-      parts.push_back({{"type", "ByteFallback"}});
-      parts.push_back({{"type", "Fuse"}});
-    }
-    if (llama) {
-      const bool legacy = fields.boolean("legacy", false);
-      pre = metaspace(!prefix ? "never" : legacy ? "always" : "first", false);
-      if (prefix) parts.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
-    } else {
-      json steps = json::array();
-      if (!normalizer.is_null()) steps.push_back(std::move(normalizer));
-      steps.push_back(replace(" ", kSpaceMark));
-      normalizer = {{"type", "Sequence"}, {"normalizers", std::move(steps)}};
-    }
-    decoder = {{"type", "Sequence"}, {"decoders", std::move(parts)}};
-    post = bos_eos_template(config, added, role_text(config, "bos_token", model.bos_piece, source),
-                            role_text(config, "eos_token", model.eos_piece, source), source);
-  }
-  if (unigram) {
     // In T5's code the id of the unknown token is 2, whatever the model says.
-    body = {{"type", "Unigram"},
-            {"unk_id", t5 ? 2 : model.unk_id},
-            {"byte_fallback", !t5 && model.byte_fallback}};
+    body = {{"type", "Unigram"}, {"unk_id", 2}, {"byte_fallback", false}};
   } else {
+    const bool prefix = fields.boolean("add_prefix_space", true);
+    const bool legacy = fields.boolean("legacy", false);
+    pre = metaspace(!prefix ? "never" : legacy ? "always" : "first", false);
+    json parts = {replace(kSpaceMark, " "), {{"type", "ByteFallback"}}, {{"type", "Fuse"}}};
+    if (prefix) parts.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+    decoder = {{"type", "Sequence"}, {"decoders", std::move(parts)}};
+    post = bos_eos_template(config, added, role_text(config, "bos_token", "<s>", source),
+                            role_text(config, "eos_token", "</s>", source), source);
     make_merges(model, *spec.vocab, spec.merges);
     spec.has_merges = true;
-    body = {{"type", "BPE"}, {"fuse_unk", true}, {"byte_fallback", llama || model.byte_fallback}};
-    if (!llama) body["unk_token"] = model.unk_piece;
+    body = {{"type", "BPE"}, {"fuse_unk", true}, {"byte_fallback", true}};
   }
   *spec.rest = {{"added_tokens", std::move(added)}, {"normalizer", std::move(normalizer)},
                 {"pre_tokenizer", std::move(pre)},  {"post_processor", std::move(post)},
