@@ -198,20 +198,8 @@ void bind_tensor(py::module_& m) {
       py::is_operator());
   t.def(
       "__matmul__", [](const Tensor& a, const Tensor& b) { return matmul(a, b); }, Free(), py::is_operator());
-  const auto power = [](const Tensor& a, double b) -> Tensor {
-    if (b == 2) return square(a);
-    if (b == 1) return a;
-    if (b == 0.5) return sqrt(a);
-    if (b == -0.5) return rsqrt(a);
-    if (b == -1) return constant_like(a, 1) / a;
-    if (b > 0 && b == static_cast<int>(b) && b <= 64) {
-      Tensor out = a;
-      for (int i = 1; i < static_cast<int>(b); ++i) out = out * a;
-      return out;
-    }
-    return exp(b * log(a));
-  };
-  t.def("__pow__", power, Free(), py::is_operator());
+  t.def(
+      "__pow__", [](const Tensor& a, double b) { return pow(a, b); }, Free(), py::is_operator());
 
   struct Comparison {
     const char* name;
