@@ -20,11 +20,11 @@ std::vector<int> dims_or_all(const Tensor& x, const Dims& dims) {
 
 // These functions of the module are methods of tensors too.
 constexpr const char* kMethods[] = {
-    "exp",          "log",         "sqrt",        "rsqrt",    "square",    "abs",    "sin",
-    "cos",          "tanh",        "sigmoid",     "relu",     "gelu",      "silu",   "softplus",
-    "softmax",      "log_softmax", "log_sum_exp", "max_last", "sum_all",   "sum",    "mean",
-    "clamp",        "cumsum",      "reshape",     "permute",  "transpose", "narrow", "pad_to",
-    "broadcast_to", "cast",        "to_float",    "pick",     "detach",    "watched"};
+    "exp",         "log",      "sqrt",         "rsqrt", "square",   "abs",      "sin",     "cos",
+    "tanh",        "sigmoid",  "relu",         "gelu",  "silu",     "softplus", "softmax", "log_softmax",
+    "log_sum_exp", "max_last", "sum_all",      "sum",   "mean",     "clamp",    "cumsum",  "argmax",
+    "cummax",      "sort",     "top_k",        "sign",  "pow",      "reshape",  "permute", "transpose",
+    "narrow",      "pad_to",   "broadcast_to", "cast",  "to_float", "pick",     "detach",  "watched"};
 
 using One = Tensor (*)(const Tensor&);
 
@@ -77,6 +77,24 @@ void bind_ops(py::module_& m) {
   m.def("clamp", &clamp, "x"_a, "low"_a = -std::numeric_limits<double>::infinity(),
         "high"_a = std::numeric_limits<double>::infinity(), Free());
   m.def("cumsum", &cumsum, "x"_a, "dim"_a, "reverse"_a = false, Free());
+
+  // Orders, ids and powers
+  m.def("arange", &arange, "n"_a);
+  m.def(
+      "one_hot", [](const Tensor& ids, i64 width) { return one_hot(ids, width); }, "ids"_a, "width"_a,
+      Free());
+  m.def("argmax", &argmax, "x"_a, Free());
+  m.def("take_along", &take_along, "x"_a, "ids"_a, Free());
+  const auto pair = [](Ordered o) { return std::make_pair(std::move(o.values), std::move(o.ids)); };
+  m.def(
+      "top_k", [pair](const Tensor& x, i64 k) { return pair(top_k(x, k)); }, "x"_a, "k"_a, Free(),
+      "(values, ids), the largest first.");
+  m.def(
+      "sort", [pair](const Tensor& x, bool descending) { return pair(sort(x, descending)); }, "x"_a,
+      "descending"_a = false, Free(), "(values, ids)");
+  m.def("cummax", &cummax, "x"_a, "dim"_a, Free());
+  m.def("sign", &sign, "x"_a, Free());
+  m.def("pow", &pow, "x"_a, "exponent"_a, Free());
 
   // Reductions
   m.def(

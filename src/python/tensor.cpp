@@ -45,6 +45,25 @@ Tensor compared(Binary op, const Tensor& a, const Tensor& b) {
   return compare(op, comparable(a), comparable(b));
 }
 
+// f of numbers; of ids it is computed in f64, which holds every id exactly, and gives ids.
+template <class F>
+Tensor with_ids(const F& f, const Tensor& a) {
+  return a.is_float() ? f(a) : cast(f(to_float(a, DType::f64)), DType::i32);
+}
+template <class F>
+Tensor with_ids(const F& f, const Tensor& a, const Tensor& b) {
+  if (a.is_float() && b.is_float()) return f(a, b);
+  if (!a.is_float() && !b.is_float())
+    return cast(f(to_float(a, DType::f64), to_float(b, DType::f64)), DType::i32);
+  const DType type = (a.is_float() ? a : b).dtype() == DType::f64 ? DType::f64 : DType::f32;
+  return f(a.is_float() ? a : to_float(a, type), b.is_float() ? b : to_float(b, type));
+}
+template <class F>
+Tensor with_ids(const F& f, const Tensor& a, double b, bool is_integer) {
+  if (a.is_float()) return f(a, b);
+  return is_integer ? cast(f(to_float(a, DType::f64), b), DType::i32) : f(to_float(a), b);
+}
+
 py::object to_numpy(const Tensor& t) {
   const std::vector<i64> dims = dims_of(t.shape());
   if (t.dtype() == DType::i32) {
@@ -167,51 +186,47 @@ void bind_tensor(py::module_& m) {
   });
 
   t.def(
-      "__neg__", [](const Tensor& a) { return -a; }, Free());
+      "__neg__", [](const Tensor& a) { return with_ids([](const Tensor& x) { return -x; }, a); }, Free());
   t.def("__pos__", [](const Tensor& a) { return a; });
   t.def(
-      "__abs__", [](const Tensor& a) { return abs(a); }, Free());
+      "__abs__", [](const Tensor& a) { return with_ids([](const Tensor& x) { return abs(x); }, a); }, Free());
+  // Sums, differences and products of ids are ids; everything else is floating.
+  const auto define = [&t](const char* name, const char* reflected, auto f) {
+    t.def(
+        name, [f](const Tensor& a, const Tensor& b) { return with_ids(f, a, b); }, Free(), py::is_operator());
+    t.def(
+        name, [f](const Tensor& a, i64 b) { return with_ids(f, a, static_cast<double>(b), true); }, Free(),
+        py::is_operator());
+    t.def(
+        name, [f](const Tensor& a, double b) { return with_ids(f, a, b, false); }, Free(), py::is_operator());
+    const auto swapped = [f](const auto& x, const auto& y) { return f(y, x); };
+    t.def(
+        reflected,
+        [swapped](const Tensor& a, i64 b) { return with_ids(swapped, a, static_cast<double>(b), true); },
+        Free(), py::is_operator());
+    t.def(
+        reflected, [swapped](const Tensor& a, double b) { return with_ids(swapped, a, b, false); }, Free(),
+        py::is_operator());
+  };
+  define("__add__", "__radd__", [](const auto& a, const auto& b) -> Tensor { return a + b; });
+  define("__sub__", "__rsub__", [](const auto& a, const auto& b) -> Tensor { return a - b; });
+  define("__mul__", "__rmul__", [](const auto& a, const auto& b) -> Tensor { return a * b; });
   t.def(
-      "__add__", [](const Tensor& a, const Tensor& b) { return a + b; }, Free(), py::is_operator());
-  t.def(
-      "__add__", [](const Tensor& a, double b) { return a + b; }, Free(), py::is_operator());
-  t.def(
-      "__radd__", [](const Tensor& a, double b) { return a + b; }, Free(), py::is_operator());
-  t.def(
-      "__sub__", [](const Tensor& a, const Tensor& b) { return a - b; }, Free(), py::is_operator());
-  t.def(
-      "__sub__", [](const Tensor& a, double b) { return a - b; }, Free(), py::is_operator());
-  t.def(
-      "__rsub__", [](const Tensor& a, double b) { return b - a; }, Free(), py::is_operator());
-  t.def(
-      "__mul__", [](const Tensor& a, const Tensor& b) { return a * b; }, Free(), py::is_operator());
-  t.def(
-      "__mul__", [](const Tensor& a, double b) { return a * b; }, Free(), py::is_operator());
-  t.def(
-      "__rmul__", [](const Tensor& a, double b) { return a * b; }, Free(), py::is_operator());
-  t.def(
-      "__truediv__", [](const Tensor& a, const Tensor& b) { return a / b; }, Free(), py::is_operator());
-  t.def(
-      "__truediv__", [](const Tensor& a, double b) { return a / b; }, Free(), py::is_operator());
-  t.def(
-      "__rtruediv__", [](const Tensor& a, double b) { return constant_like(a, b) / a; }, Free(),
+      "__truediv__", [](const Tensor& a, const Tensor& b) { return comparable(a) / comparable(b); }, Free(),
       py::is_operator());
   t.def(
+      "__truediv__", [](const Tensor& a, double b) { return comparable(a) / b; }, Free(), py::is_operator());
+  t.def(
+      "__rtruediv__",
+      [](const Tensor& a, double b) {
+        const Tensor x = comparable(a);
+        return constant_like(x, b) / x;
+      },
+      Free(), py::is_operator());
+  t.def(
       "__matmul__", [](const Tensor& a, const Tensor& b) { return matmul(a, b); }, Free(), py::is_operator());
-  const auto power = [](const Tensor& a, double b) -> Tensor {
-    if (b == 2) return square(a);
-    if (b == 1) return a;
-    if (b == 0.5) return sqrt(a);
-    if (b == -0.5) return rsqrt(a);
-    if (b == -1) return constant_like(a, 1) / a;
-    if (b > 0 && b == static_cast<int>(b) && b <= 64) {
-      Tensor out = a;
-      for (int i = 1; i < static_cast<int>(b); ++i) out = out * a;
-      return out;
-    }
-    return exp(b * log(a));
-  };
-  t.def("__pow__", power, Free(), py::is_operator());
+  t.def(
+      "__pow__", [](const Tensor& a, double b) { return pow(a, b); }, Free(), py::is_operator());
 
   struct Comparison {
     const char* name;

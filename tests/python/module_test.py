@@ -57,6 +57,18 @@ class Module(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "ctx.agree"):
             bool(x[0, 0] > 1)
 
+    def test_ids_are_integers(self):
+        a, b = np.array([[3, 1], [2**30, -7]], dtype=np.int32), np.array([1, 2], dtype=np.int32)
+        x, y = redco.tensor(a), redco.tensor(b)
+        for found, expected in ((x + y, a + b), (x - 1, a - 1), (1 - x, 1 - a), (y * 3, b * 3), (-x, -a)):
+            self.assertEqual(found.dtype, "int32")
+            np.testing.assert_array_equal(found.numpy(), expected)
+        for found, expected in ((y / 2, b / 2), (y * 0.5, b * 0.5), (y + redco.tensor([0.5, 1.5]), b + [0.5, 1.5]),
+                                (y > 1, b > 1), (y == 1, b == 1)):
+            self.near(found, expected)
+        values, ids = redco.tensor([[1.0, 5.0, 3.0]]).top_k(2)
+        self.assertEqual((values.numpy().tolist(), ids.numpy().tolist()), ([[5, 3]], [[1, 2]]))
+
     def test_gradients(self):
         a = self.rng.uniform(0.5, 1.5, size=(3, 4))
         cases = {
