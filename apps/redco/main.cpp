@@ -16,6 +16,7 @@
 #include "commands.h"
 #include "kernels/threads.h"
 #include "launch/child_process.h"
+#include "launch/join/server.h"
 #include "launch/topology.h"
 #include "launch/watch/watchdog.h"
 #include "run/run.h"
@@ -146,6 +147,8 @@ int run_command(int argc, char** argv) {
       std::fputs(complete_words(app, {words.begin() + 1, words.end()}).c_str(), stdout);
       return 0;
     }
+    if (words.size() >= 3 && words[0] == "agent")
+      return run_agent(words[1], fmt::format("{}", fmt::join(words.begin() + 2, words.end(), " ")));
     if (words.size() == 3 && words[0] == kCheckCommand) {
       const auto job = []() -> JobConfig {
         throw UsageError("{} runs a combination of redco check, which starts it", kCheckCommand);

@@ -198,17 +198,22 @@ void keep_model_files(TrainJob& t, const Run& run, const Assembly& parts) {
   });
 }
 
+// "SIGTERM"; the first rank may see the vote of another one before its own request.
+std::string what_stopped() {
+  return end_requested() != 0 ? signal_text(end_requested()) : "a request to another rank";
+}
+
 // Records the end of the run and logs it. First rank only.
 void report_end(const std::string& workdir, const TrainResult& r) {
   using Kind = ckpt::RunEvent::Kind;
   ckpt::append_run_event(workdir, {.kind = r.interrupted ? Kind::stopped : Kind::finished,
                                    .step = r.steps,
-                                   .reason = r.interrupted     ? signal_text(end_requested())
+                                   .reason = r.interrupted     ? what_stopped()
                                              : r.stopped_early ? "early stopping"
                                                                : ""});
   if (r.interrupted) {
-    info("[train] stopped by {} after step {}{}; {}; the same command resumes there",
-         signal_text(end_requested()), r.steps, r.evaluation_pending ? ", before its evaluation" : "",
+    info("[train] stopped by {} after step {}{}; {}; the same command resumes there", what_stopped(), r.steps,
+         r.evaluation_pending ? ", before its evaluation" : "",
          r.saved ? "saved " + join_path(workdir, workdir::checkpoint(ckpt::step_name(r.steps)))
                  : "nothing had to be saved");
     return;

@@ -198,7 +198,8 @@ std::string ssh_arguments(const Environment& environment) {
     return it == environment.end() ? std::string() : it->second;
   };
   const std::string agent = of("OMPI_MCA_plm_rsh_agent"), own = of("OMPI_MCA_plm_rsh_args");
-  if (!agent.empty() && agent.find("ssh") == std::string::npos) return "";
+  const std::string program = agent.substr(0, agent.find(' '));
+  if (!agent.empty() && program.substr(program.rfind('/') + 1).find("ssh") == std::string::npos) return "";
   // ssh takes the first value of an option.
   return own + (own.empty() ? "" : " ") + "-o BatchMode=yes -o ConnectTimeout=10";
 }
@@ -215,6 +216,11 @@ LaunchPlan plan_launch(const LaunchRequest& r) {
     if (r.threads_per_rank) plan.threads_per_rank = static_cast<int>(*r.threads_per_rank);
     return plan;
   }
+  const auto without_slurm = [](LaunchPlan p) {
+    for (const char* kind : {"ess", "plm", "ras"}) p.mpirun.options.mca[kind] = "^slurm";
+    return p;
+  };
+  if (r.joined) return without_slurm(plan_ranks(r, std::nullopt, std::move(plan)));
   const auto slurm = detect_slurm(r.environment);
   check_connected(r, slurm);
   if (!slurm || !slurm->is_shell()) return plan_ranks(r, slurm, std::move(plan));
@@ -222,9 +228,7 @@ LaunchPlan plan_launch(const LaunchRequest& r) {
   LaunchRequest shell = r;
   if (const int cpus = slurm->cpus_per_task ? slurm->cpus_per_task : slurm->cpus.empty() ? 0 : slurm->cpus[0])
     shell.here.cores = shell.here.cores ? std::min(shell.here.cores, cpus) : cpus;
-  plan = plan_ranks(shell, std::nullopt, std::move(plan));
-  for (const char* kind : {"ess", "plm", "ras"}) plan.mpirun.options.mca[kind] = "^slurm";
-  return plan;
+  return without_slurm(plan_ranks(shell, std::nullopt, std::move(plan)));
 }
 
 }  // namespace redco

@@ -35,6 +35,7 @@ struct LaunchRequest {
   std::string mpirun = "mpirun";        // Mpirun::path (find_mpirun)
   bool rank = false;                    // this process is a rank: mpirun or srun started it
   bool root = false;                    // geteuid() == 0
+  bool joined = false;                  // the hosts were joined without ssh (launch/join/server.h)
   HostFacts here;                       // facts_of(this_machine())
   std::map<std::string, HostFacts>
       facts;  // of other hosts, by the names in hosts (launch/preflight.h); may be empty

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/words.h"
 #include "launch/capture.h"
+#include "launch/join/server.h"
 #include "launch/watch/wire.h"
 
 namespace redco {
@@ -97,6 +98,11 @@ class Nonce {
 
 void explain(const LaunchRequest& r, const std::string& program, const Answered& got, double limit,
              HostAnswer& a) {
+  if (got.code == kNotJoined) {
+    a.failure = {StartFailure::Kind::no_connection, a.host, "its process has not joined"};
+    a.problem = fmt::format("host {}: its redco process has not joined, or has left. Start it again", a.host);
+    return;
+  }
   if (got.late) {
     a.failure = {StartFailure::Kind::no_connection, a.host, fmt::format("no answer within {:g} s", limit)};
   } else if (got.code == kNoFolder) {

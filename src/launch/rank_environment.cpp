@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/words.h"
+#include "launch/join/server.h"
 #include "launch/rank_errors.h"
 
 namespace redco {
@@ -54,7 +55,8 @@ std::set<std::string> inherited_names(const Environment& environment, bool other
   static constexpr std::array<std::string_view, 5> kPrefixes{"REDCO_", "OPENBLAS_", "OMP_", "GOMP_", "HF_"};
   std::set<std::string> names;
   for (const auto& [name, value] : environment) {
-    if (!is_identifier(name) || name == kMarkErrors || name == kStarted) continue;
+    const bool secret = name == kAgentVariable || name == "REDCO_KEY" || name == "REDCO_KEY_FILE";
+    if (!is_identifier(name) || name == kMarkErrors || name == kStarted || secret) continue;
     const bool known = std::any_of(kPrefixes.begin(), kPrefixes.end(),
                                    [&name = name](std::string_view p) { return name.rfind(p, 0) == 0; });
     const bool of_hwloc = name == "HWLOC_HIDE_ERRORS";  // see hide_hwloc_warnings()

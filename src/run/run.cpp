@@ -23,6 +23,8 @@
 #include "kernels/threads.h"
 #include "launch/child_process.h"
 #include "launch/find_mpirun.h"
+#include "launch/join/member.h"
+#include "launch/join/server.h"
 #include "launch/rank_environment.h"
 #include "launch/rank_errors.h"
 #include "launch/resource_limits.h"
@@ -104,6 +106,8 @@ LaunchRequest launch_request(const JobConfig& job) {
 bool is_rank_process() { return launched_under_mpi(); }
 
 namespace {
+
+constexpr double kJoinSeconds = 600;  // how long the processes of a job wait for each other
 
 struct Report {
   int code;
@@ -313,6 +317,60 @@ void print_end(const std::string& message) {
   watchdog::finish(static_cast<int>(ExitCode::interrupted));
 }
 
+// Starts the ranks of a job, or runs the only one here.
+int launch_job(RunRequest& request, const ResolvedJob& resolved, LaunchRequest launch,
+               const std::function<int(Run&)>& body) {
+  const LaunchPlan plan = plan_launch(launch);
+  if (plan.way == LaunchPlan::Way::alone) {
+    ensure_environment(plan, request, resolved);
+    for (const std::string& note : plan.notes) info("{}", note);
+    return run_rank(make_self_group(), request, &resolved, plan.threads_per_rank.value_or(launch.here.cores),
+                    body);
+  }
+  const MpiLibrary linked = mpi_library();
+  const char* path = std::getenv("PATH");
+  launch.mpirun = find_mpirun(linked.path, linked.version, path ? path : "");
+  return supervise(resolved, std::move(launch),
+                   {.program = request.program,
+                    .save_on_signal = request.save_on_signal,
+                    .passes_input = request.passes_input,
+                    .passes_interrupts = request.passes_interrupts,
+                    .restarts = request.restarts});
+}
+
+// A job with one process per host. Process 0 launches it; the others run what its mpirun needs on their
+// hosts.
+int run_joined(RunRequest request, const std::function<int(Run&)>& body) {
+  const JoinPlace place = *request.join;
+  request.join.reset();
+  const std::string key = job_key(request.key_file);
+  info("[join] process {} of {} ({})", place.process_id, place.n_processes, place.source);
+  if (place.process_id > 0) return run_member(place, key, kJoinSeconds);
+  JobConfig job = request.job();
+  if (!job.parallel.hosts.empty() || job.parallel.hostfile)
+    throw UsageError(
+        "[join] the hosts are those of the started processes; remove parallel.hosts and parallel.hostfile");
+  const i64 n = place.n_processes, ranks = job.parallel.n_ranks.value_or(0), mp = job.parallel.n_model_shards;
+  if (ranks % n != 0)
+    throw UsageError("[join] parallel.n_ranks={} cannot be shared by {} processes; use a multiple of it",
+                     ranks, n);
+  const i64 slots = ranks > 0 ? ranks / n : std::max<i64>(1, mp % n == 0 ? mp / n : 1);
+  JoinServer server(place, key);
+  for (const std::string& host : server.wait_for_all(kJoinSeconds))
+    job.parallel.hosts.push_back(fmt::format("{}:{}", host, slots));
+  // mpirun asks redco to run its daemons on the other hosts, all of them from here.
+  setenv("OMPI_MCA_plm_rsh_agent", (program_path() + " agent").c_str(), 1);
+  setenv("OMPI_MCA_plm_rsh_no_tree_spawn", "1", 1);
+  setenv(kAgentVariable, server.agent_variable().c_str(), 1);
+  const ResolvedJob resolved(std::move(job));
+  LaunchRequest launch = launch_request(resolved.job());
+  launch.joined = true;
+  server.set_code(static_cast<int>(ExitCode::rank_failed));  // of an exception
+  const int code = launch_job(request, resolved, std::move(launch), body);
+  server.set_code(code);
+  return code;
+}
+
 }  // namespace
 
 int report_error(const std::exception& e) {
@@ -334,25 +392,10 @@ int run(RunRequest request, const std::function<int(Run&)>& body) {
     mpi_finalize();
     return code;
   }
+  if (request.join) return run_joined(std::move(request), body);
   const auto handed = handed_job();
   const ResolvedJob resolved = handed ? ResolvedJob::from_text(*handed) : ResolvedJob(request.job());
-  LaunchRequest launch = launch_request(resolved.job());
-  LaunchPlan plan = plan_launch(launch);
-  if (plan.way == LaunchPlan::Way::alone) {
-    ensure_environment(plan, request, resolved);
-    for (const std::string& note : plan.notes) info("{}", note);
-    return run_rank(make_self_group(), request, &resolved, plan.threads_per_rank.value_or(launch.here.cores),
-                    body);
-  }
-  const MpiLibrary linked = mpi_library();
-  const char* path = std::getenv("PATH");
-  launch.mpirun = find_mpirun(linked.path, linked.version, path ? path : "");
-  return supervise(resolved, std::move(launch),
-                   {.program = request.program,
-                    .save_on_signal = request.save_on_signal,
-                    .passes_input = request.passes_input,
-                    .passes_interrupts = request.passes_interrupts,
-                    .restarts = request.restarts});
+  return launch_job(request, resolved, launch_request(resolved.job()), body);
 }
 
 }  // namespace redco

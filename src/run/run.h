@@ -6,11 +6,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "job/resolved_job.h"
 #include "launch/choose_launcher.h"
+#include "launch/join/starter.h"
 #include "tensor/context.h"
 #include "workdir/workdir_lock.h"
 
@@ -24,6 +26,10 @@ struct RunRequest {
   std::vector<std::string> program;
   bool save_on_signal = false;  // this and the next two: see ExecOptions
   bool passes_input = false, passes_interrupts = false;
+  // One process per host, started by something else than redco: this one's place. Empty: redco starts the
+  // ranks of other hosts through ssh or SLURM.
+  std::optional<JoinPlace> join;
+  std::string key_file;   // see job_key()
   bool restarts = false;  // a training, which may be started again: see run/supervise.h
 };
 

@@ -186,7 +186,7 @@ class AskHosts : public testing::Test {
   PreflightNeeds needs_;
 };
 
-TEST_F(AskHosts, HostsAnswerByThemselvesAndTheWorkdirIsLeftAsItWas) {
+TEST_F(AskHosts, EachHostHasItsDeadlineAndTheWorkdirIsUnchanged) {
   const auto all = ask({{"up", 1}, {"down", 1}, {"slow", 1}}, 1);
   ASSERT_TRUE(all[0].report) << all[0].problem;
   EXPECT_EQ(all[0].report->facts.name, "q");

@@ -8,35 +8,37 @@
 namespace redco {
 namespace {
 
-using Kind = Outcome::Kind;
+using OutcomeKind = Outcome::Kind;
 
-Outcome outcome(Kind kind, int signal = 0, bool ran = true) {
+Outcome outcome(OutcomeKind kind, int signal = 0, bool ran = true) {
   Outcome o;
   o.kind = kind;
   o.signal = signal;
   o.ran = ran;
-  o.code = kind == Kind::error ? 2 : code_of(kind);
+  o.code = kind == OutcomeKind::error ? 2 : code_of(kind);
   return o;
 }
 
 TEST(Supervisor, RestartsOnlyWhatAnotherStartCanMend) {
-  for (const Kind kind : {Kind::lost_rank, Kind::silent, Kind::absent, Kind::stuck, Kind::gone,
-                          Kind::deadlock, Kind::lost_host, Kind::lost_mpirun})
+  for (const OutcomeKind kind :
+       {OutcomeKind::lost_rank, OutcomeKind::silent, OutcomeKind::absent, OutcomeKind::stuck,
+        OutcomeKind::gone, OutcomeKind::deadlock, OutcomeKind::lost_host, OutcomeKind::lost_mpirun})
     EXPECT_TRUE(can_mend(outcome(kind), true)) << name_of(kind);
-  for (const Kind kind : {Kind::done, Kind::stopped, Kind::error, Kind::exited, Kind::memory})
+  for (const OutcomeKind kind : {OutcomeKind::done, OutcomeKind::stopped, OutcomeKind::error,
+                                 OutcomeKind::exited, OutcomeKind::memory})
     EXPECT_FALSE(can_mend(outcome(kind), true)) << name_of(kind);
   for (const int signal : {SIGKILL, SIGTERM, SIGBUS})
-    EXPECT_TRUE(can_mend(outcome(Kind::killed, signal), true));
+    EXPECT_TRUE(can_mend(outcome(OutcomeKind::killed, signal), true));
   for (const int signal : {SIGSEGV, SIGABRT, SIGILL, SIGFPE})
-    EXPECT_FALSE(can_mend(outcome(Kind::killed, signal), true));
+    EXPECT_FALSE(can_mend(outcome(OutcomeKind::killed, signal), true));
 }
 
 TEST(Supervisor, AHostThatNeverAnsweredIsAMistakeInTheJob) {
-  Outcome o = outcome(Kind::no_start, 0, false);
+  Outcome o = outcome(OutcomeKind::no_start, 0, false);
   o.start.kind = StartFailure::Kind::no_connection;
   EXPECT_FALSE(can_mend(o, false));
   EXPECT_TRUE(can_mend(o, true));
-  EXPECT_FALSE(can_mend(outcome(Kind::absent, 0, false), false));
+  EXPECT_FALSE(can_mend(outcome(OutcomeKind::absent, 0, false), false));
   for (const auto kind : {StartFailure::Kind::denied, StartFailure::Kind::unknown_name,
                           StartFailure::Kind::slots, StartFailure::Kind::no_program}) {
     o.start.kind = kind;
@@ -48,17 +50,17 @@ TEST(Supervisor, ABudgetWithGrowingWaits) {
   Supervisor s({.max_restarts = 4});
   std::vector<double> waits;
   for (int i = 0; i < 4; ++i) {
-    const Restart r = s.after(outcome(Kind::lost_host), 20);
+    const Restart r = s.after(outcome(OutcomeKind::lost_host), 20);
     EXPECT_TRUE(r.restarts);
     EXPECT_EQ(r.number, i + 1);
     waits.push_back(r.wait);
   }
   EXPECT_EQ(waits, (std::vector<double>{1, 5, 30, 30}));
-  const Restart last = s.after(outcome(Kind::lost_host), 20);
+  const Restart last = s.after(outcome(OutcomeKind::lost_host), 20);
   EXPECT_FALSE(last.restarts);
   EXPECT_EQ(last.reason, "no further start: 4 restarts brought no newer checkpoint (fault.max_restarts)");
   // A newer checkpoint fills it up again.
-  const Restart again = s.after(outcome(Kind::lost_host), 25);
+  const Restart again = s.after(outcome(OutcomeKind::lost_host), 25);
   EXPECT_TRUE(again.restarts);
   EXPECT_EQ(again.number, 1);
   EXPECT_EQ(again.wait, 1);
@@ -66,28 +68,28 @@ TEST(Supervisor, ABudgetWithGrowingWaits) {
 
 TEST(Supervisor, NoRestartsWithoutABudget) {
   Supervisor s({.max_restarts = 0, .shrink_batch = true});
-  EXPECT_FALSE(s.after(outcome(Kind::killed, SIGKILL), 20).restarts);
-  EXPECT_FALSE(s.after(outcome(Kind::memory), 20).restarts);
+  EXPECT_FALSE(s.after(outcome(OutcomeKind::killed, SIGKILL), 20).restarts);
+  EXPECT_FALSE(s.after(outcome(OutcomeKind::memory), 20).restarts);
 }
 
 TEST(Supervisor, ALackOfMemoryShrinksTheBatchOnce) {
   Supervisor never({.max_restarts = 3});
-  EXPECT_FALSE(never.after(outcome(Kind::memory), 5).restarts);
+  EXPECT_FALSE(never.after(outcome(OutcomeKind::memory), 5).restarts);
   Supervisor s({.max_restarts = 3, .shrink_batch = true});
-  const Restart r = s.after(outcome(Kind::memory), 5);
+  const Restart r = s.after(outcome(OutcomeKind::memory), 5);
   EXPECT_TRUE(r.restarts);
   EXPECT_TRUE(r.shrinks_batch);
-  EXPECT_FALSE(s.after(outcome(Kind::memory), 10).restarts);
+  EXPECT_FALSE(s.after(outcome(OutcomeKind::memory), 10).restarts);
   // The ranks' own report of a lack of memory counts too; other errors of their own do not.
   Supervisor own({.max_restarts = 3, .shrink_batch = true});
-  Outcome o = outcome(Kind::error);
+  Outcome o = outcome(OutcomeKind::error);
   EXPECT_FALSE(own.after(o, 5).restarts);
   o.code = 4;
   EXPECT_TRUE(own.after(o, 5).shrinks_batch);
 }
 
 TEST(Supervisor, LostSteps) {
-  Outcome o = outcome(Kind::lost_host);
+  Outcome o = outcome(OutcomeKind::lost_host);
   EXPECT_EQ(lost_steps(o, 20), 0);
   o.step = 23;
   EXPECT_EQ(lost_steps(o, 20), 3);

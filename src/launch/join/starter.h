@@ -1,0 +1,37 @@
+// Which of the processes of a job this one is, if a starter (Kubernetes, a script on each host) starts one
+// redco on each host: from the options of `redco train`, and from the variables of common starters.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "launch/slurm.h"
+
+namespace redco {
+
+struct JoinOptions {
+  std::optional<i64> n_processes, process_id;
+  std::string host0_address;
+  std::optional<i64> host0_port;
+  std::string key_file;
+};
+
+struct JoinPlace {
+  i64 n_processes = 1, process_id = 0;
+  std::string host0;  // address or name of the host of process 0
+  int port = 0;
+  std::string source;  // what gave the values: "the options", "MASTER_ADDR, WORLD_SIZE and RANK"
+};
+
+constexpr int kJoinPort = 29571;
+
+// nullopt: this is an ordinary start. Variables count if they are complete, or if they complete the options:
+//   MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK                torchrun's names (PyTorchJob); one process per
+//   host PET_NNODES, PET_NODE_RANK, MASTER_ADDR                    the same with several processes per host
+//   JOB_COMPLETION_INDEX                                      Kubernetes: completes --n-processes,
+//   --host0-address SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_STEP_NODELIST   complete --host0-port or
+//   --process-id PBS_NODENUM, PBS_NODEFILE; LSF_PM_TASKID, LSB_MCPU_HOSTS  the same
+// UsageError: an option without what it needs, or a value out of range.
+std::optional<JoinPlace> join_place(const JoinOptions& options, const Environment& environment);
+
+}  // namespace redco
