@@ -18,6 +18,7 @@ struct Invocation {
 void add_train(CLI::App& app, Invocation& run);
 void add_plan(CLI::App& app, Invocation& run);
 void add_predict(CLI::App& app, Invocation& run);
+void add_embed(CLI::App& app, Invocation& run);
 void add_chat(CLI::App& app, Invocation& run);
 void add_verify(CLI::App& app, Invocation& run);
 void add_validate(CLI::App& app, Invocation& run);

@@ -100,8 +100,9 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
 
 // Commands that end with code 8 and a message when a signal stops them. A signal ends the others immediately.
 bool runs_a_job(const std::string& command) {
-  static const std::vector<std::string> kCommands = {"train", "predict", "evaluate", "chat", "verify",
-                                                     "check", "bench",   "merge",    "data", kCheckCommand};
+  static const std::vector<std::string> kCommands = {"train", "predict", "embed",      "evaluate",
+                                                     "chat",  "verify",  "check",      "bench",
+                                                     "merge", "data",    kCheckCommand};
   return std::find(kCommands.begin(), kCommands.end(), command) != kCommands.end();
 }
 
@@ -120,6 +121,7 @@ int run_command(int argc, char** argv) {
     add_train(app, run);
     add_plan(app, run);
     add_predict(app, run);
+    add_embed(app, run);
     add_chat(app, run);
     add_verify(app, run);
     add_validate(app, run);

@@ -193,7 +193,7 @@ ModelSource training_source(const JobConfig& job, const Tokenizer* tokenizer) {
     if (!lora.rank) return s;
     s.lora = lora_config(lora);
     const PipelineInfo* info = pipeline_info(job.pipeline);
-    if (info && info->new_head && !job.origins.given("train.lora.modules_to_save")) {
+    if (info && info->new_head && !info->headless && !job.origins.given("train.lora.modules_to_save")) {
       ModelSource bare = s;
       bare.lora.reset();
       s.lora->modules_to_save = head_modules(*make_job_model(job, bare), s.new_head);

@@ -48,7 +48,9 @@ void load_model(ParamTree& tree, const JobConfig& job, const ModelSource& source
       made.push_back(std::find(head.made.begin(), head.made.end(), s.name) != head.made.end());
     ParamTree fresh = tree.subset(made);
     initialize(fresh, seed);
-    if (reports() && source.adapter.empty())
+    // A pooler that nothing reads needs no training.
+    std::erase_if(head.made, [&](const std::string& n) { return tree.find_spec(n)->buffer; });
+    if (reports() && source.adapter.empty() && !head.made.empty())
       warn("[model] {} has no weights for {}: they begin at random and must be trained first", source.folder,
            fmt::join(head.made, ", "));
   }

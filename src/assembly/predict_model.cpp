@@ -180,7 +180,7 @@ PredictModel load_predict_model(const JobConfig& job, NamedUse use) {
   if (!own &&
       (path || job.model.preset || job.model.arch || job.model.adapter || (info && info->needs_model))) {
     m.source = model_source(job, m.tokenizer.get());
-    if (m.source.new_head && m.source.adapter.empty())
+    if (m.source.new_head && m.source.adapter.empty() && !(info && info->headless))
       throw UsageError("[model] {} has no head for pipeline {}. Train it first", m.source.folder,
                        job.pipeline);
     m.model = make_job_model(job, m.source);

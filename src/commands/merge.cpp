@@ -148,6 +148,12 @@ int merge(const MergeRequest& r) {
       write_file_durable(join_path(output.temp(), "generation_config.json"), text);
     if (const std::string path = join_path(source.folder, "preprocessor_config.json"); exists(path))
       write_file_durable(join_path(output.temp(), "preprocessor_config.json"), read_file(path, 1 << 24));
+    // How the model is used (Pipeline::model_files()).
+    for (const char* name :
+         {"modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"})
+      if (const std::string path = join_path(source.adapter, name); exists(path))
+        write_file_durable(join_path(output.temp(), name), read_file(path, 1 << 24));
+    copy_files(source.adapter, output.temp(), "1_Pooling");
     if (tokenizer) tokenizer->save(output.temp());
     copy_files(source.adapter, output.temp(), part_folder(kExtra));
   });

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/signals.h"
@@ -12,6 +13,7 @@
 #include "base/timing.h"
 #include "base/words.h"
 #include "comm/group.h"
+#include "commands/embeddings_file.h"
 #include "commands/predict_images.h"
 #include "commands/predict_requests.h"
 #include "commands/predictions_file.h"
@@ -81,15 +83,17 @@ class PredictRun {
       };
       if (job.predict.output && job.predict.input && same(*job.predict.output, *job.predict.input))
         throw UsageError("[predict] predict.output is predict.input: {}", *job.predict.output);
+      if (makes_matrix() && exists(*job.predict.output) && !job.predict.overwrite)
+        throw UsageError("[predict] {} exists. predict.overwrite=true replaces it", *job.predict.output);
       counts[0] = count_requests(job, m_);
       if (job.predict.output)
-        file_ = std::make_unique<PredictionsFile>(*job.predict.output, prediction_settings(job, m_),
+        file_ = std::make_unique<PredictionsFile>(lines_path(), prediction_settings(job, m_),
                                                   job.predict.overwrite);
       counts[1] = file_ ? file_->kept() : 0;
       if (counts[1] > counts[0])
         throw UsageError(
             "[predict] {} has {} lines, more than the {} prompts. predict.overwrite=true replaces the file",
-            *job.predict.output, counts[1], counts[0]);
+            lines_path(), counts[1], counts[0]);
     });
     world_.broadcast_bytes(counts, sizeof counts);
     total_ = counts[0];
@@ -108,7 +112,7 @@ class PredictRun {
 
   int run() {
     skip_kept();
-    if (done_ == total_) {
+    if (done_ == total_ && !makes_matrix()) {
       world_.on_first([&] {
         info("[predict] {} already holds all {} predictions; predict.overwrite=true makes them again",
              *job_.predict.output, total_);
@@ -116,7 +120,7 @@ class PredictRun {
       return 0;
     }
     if (first_ && done_ > 0)
-      info("[predict] {} holds {} of {} predictions; continuing", *job_.predict.output, done_, total_);
+      info("[predict] {} holds {} of {} predictions; continuing", lines_path(), done_, total_);
     const ParamTree params = make_predict_params(job_, m_);
     note_progress();
     std::optional<Progress> progress;
@@ -136,6 +140,12 @@ class PredictRun {
     }
     if (progress) progress->finish(done_, {});
     world_.on_first([&] {
+      if (makes_matrix()) {
+        write_matrix_file(lines_path(), *job_.predict.output);
+        file_.reset();
+        remove_file(lines_path());
+        remove_file(lines_path() + ".settings.json");
+      }
       if (job_.predict.output) info("[predict] wrote {} predictions to {}", total_, *job_.predict.output);
     });
     return 0;
@@ -145,10 +155,13 @@ class PredictRun {
   // For the message of a signal's end, which any rank may print.
   void note_progress() const {
     if (job_.predict.output)
-      set_end_note(fmt::format("{} holds {} of {} predictions; the same command continues",
-                               *job_.predict.output, done_, total_));
+      set_end_note(fmt::format("{} holds {} of {} predictions; the same command continues", lines_path(),
+                               done_, total_));
   }
 
+  // A matrix is made of whole predictions, whose file is removed then.
+  bool makes_matrix() const { return job_.predict.output && is_matrix_file(*job_.predict.output); }
+  std::string lines_path() const { return *job_.predict.output + (makes_matrix() ? ".jsonl" : ""); }
   std::string input() const { return job_.predict.input.value_or("predict.prompt"); }
 
   // The next n prompts, on every rank.

@@ -1,6 +1,8 @@
 // The `data:` section: data files, their format, and how they become examples.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <optional>
 #include <string>
@@ -18,6 +20,7 @@ struct ExampleFields {
                              conversations = "conversations";
   std::string source = "source", target = "target";
   std::string text_pair = "text_pair", image = "image", caption = "caption";
+  std::optional<std::string> anchor, positive, negative, score;
   std::vector<std::string> label = {"label"}, features = {"features"};
 
   void visit(SettingsVisitor& v) {
@@ -63,6 +66,20 @@ struct ExampleFields {
     v.field("label", label, "key or column of the class; for regression, of the target value or values")
         .one_or_more()
         .only_with("pipeline", {"classification", "regression"});
+    const auto found = [&](const char* name, std::optional<std::string>& key, const char* help,
+                           const char* known, std::vector<std::string> pipelines) {
+      v.field(name, key,
+              fmt::format("key or column of {}; ~: the first of these that a line has: {}", help, known))
+          .looks_like(column)
+          .only_with("pipeline", std::move(pipelines));
+    };
+    found("anchor", anchor, "the text that is compared with the positive and the negatives",
+          "anchor, query, question, sentence1, text1, source", {"embedding"});
+    found("positive", positive, "the text that belongs to the anchor",
+          "positive, pos, document, passage, answer, sentence2, text2, target", {"embedding"});
+    found("negative", negative, "a text, or a list of texts, that does not belong to the anchor; optional",
+          "negative, neg, negatives; and negative_1, negative_2, ...", {"embedding"});
+    found("score", score, "the similarity of the pair; optional", "score, similarity, label", {"embedding"});
     v.field("features", features,
             "keys or columns of the input numbers of models on feature vectors; a key may hold a list")
         .one_or_more()
@@ -140,7 +157,7 @@ struct DataSettings {
          "train", train,
          "training files (.gz and .zst are read too) or folders of them, or builtin:NAME for a small "
          "generated data set: chat, markov, arithmetic (lm); arithmetic (grpo); preferences (dpo); copy, "
-         "reverse, sort (seq2seq); shapes (captioning, text_to_image); reviews, statements, glyphs (classification); shopping, ages, function (regression); glyphs, "
+         "reverse, sort (seq2seq); shapes (captioning, text_to_image); paraphrases, similarity (embedding); reviews, statements, glyphs (classification); shopping, ages, function (regression); glyphs, "
          "sinusoid (maml)")
         .path()
         .one_or_more()
@@ -233,7 +250,7 @@ struct DataSettings {
             "header line with column names in tsv and csv; ~: true unless data.fields has column numbers")
         .on_resume(OnResume::error)
         .only_with("pipeline", {"lm", "distillation", "dpo", "grpo", "seq2seq", "captioning", "text_to_image",
-                                "classification", "regression"})
+                                "classification", "regression", "embedding"})
         .decided_by(DecidedBy::job);
     v.field("group_by_length", group_by_length,
             "batches of training examples of similar length, which need less padding; examples are sorted "

@@ -76,6 +76,9 @@ void JobConfig::visit(SettingsVisitor& v) {
   v.section("diffusion", diffusion, "Training and sampling of images with a diffusion model")
       .only_with("pipeline", {"text_to_image"})
       .decided_by(DecidedBy::overridable);
+  v.section("embedding", embedding, "Pooling, prompts and losses of sentence embeddings")
+      .only_with("pipeline", {"embedding"})
+      .decided_by(DecidedBy::overridable);
   v.section("settings", settings, "Settings of a user's pipeline")
       .on_resume(OnResume::note)
       .decided_by(DecidedBy::overridable);

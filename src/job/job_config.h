@@ -12,6 +12,7 @@
 #include "job/fault_settings.h"
 #include "models/model_settings.h"
 #include "pipeline/algorithm_settings.h"
+#include "pipeline/task_settings.h"
 #include "plan/plan_settings.h"
 #include "shard/layout.h"
 #include "shard/parallel_settings.h"
@@ -61,6 +62,7 @@ struct JobConfig {
   ContrastiveSettings contrastive;
   GrpoSettings grpo;
   DiffusionSettings diffusion;
+  EmbeddingSettings embedding;
   OwnSettings settings;
   PlanSettings plan;
   FaultSettings fault;

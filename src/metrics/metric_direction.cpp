@@ -9,10 +9,10 @@ namespace redco {
 
 namespace {
 
-constexpr std::array kMore = {"accuracy",    "acc",    "bleu", "sacrebleu", "chrf",     "cider",
-                              "correlation", "em",     "f1",   "match",     "matthews", "mcc",
-                              "meteor",      "auc",    "map",  "pearson",   "spearman", "pearsonr",
-                              "spearmanr",   "recall", "r2",   "return",    "reward",   "precision"};
+constexpr std::array kMore = {
+    "accuracy",  "acc",      "bleu", "sacrebleu", "chrf", "cider",  "correlation", "em",       "f1",
+    "match",     "matthews", "mcc",  "meteor",    "auc",  "map",    "pearson",     "spearman", "pearsonr",
+    "spearmanr", "recall",   "ndcg", "mrr",       "r2",   "return", "reward",      "precision"};
 constexpr std::array kLess = {"loss", "nll", "perplexity", "ppl",  "error", "err", "wer",  "cer",
                               "ter",  "mse", "mae",        "mape", "rmse",  "kl",  "cost", "regret"};
 

@@ -179,6 +179,10 @@ class Pipeline {
 
   // --- optional ---
 
+  // Small files that a checkpoint has besides the model's, by their paths in its folder: how the model is
+  // used (modules.json of sentence-transformers).
+  virtual std::map<std::string, std::string> model_files() const { return {}; }
+
   // The parameters of the model, or of the algorithm alone if the job has no model.
   virtual const ModelParams& params() const;
   // Parameters besides the model's: value heads, projections. They begin with ParamSpec::init where the

@@ -11,6 +11,7 @@
 #include "data/data_settings.h"
 #include "generate/generation_settings.h"
 #include "pipeline/algorithm_settings.h"
+#include "pipeline/task_settings.h"
 
 namespace redco {
 
@@ -38,6 +39,7 @@ struct PipelineSettings {
   ContrastiveSettings contrastive;
   GrpoSettings grpo;
   DiffusionSettings diffusion;
+  EmbeddingSettings embedding;
   // Generation settings of predict(): those of predict:, or in evaluations those of eval.generation.
   TextGeneration generation;
   // The job's `settings:`, a JSON object; the pipeline defines its keys.

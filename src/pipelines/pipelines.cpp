@@ -48,6 +48,23 @@ std::string labelling(const std::string& family) {
   return it == classes.end() ? "" : it->second;
 }
 
+// Encoders without head, and decoders.
+std::string text_embedding(const std::string& family) {
+  static const std::map<std::string, std::string> classes = {{"bert", "BertModel"},
+                                                             {"roberta", "RobertaModel"},
+                                                             {"xlm-roberta", "XLMRobertaModel"},
+                                                             {"camembert", "CamembertModel"},
+                                                             {"distilbert", "DistilBertModel"},
+                                                             {"mpnet", "MPNetModel"},
+                                                             {"electra", "ElectraModel"},
+                                                             {"albert", "AlbertModel"},
+                                                             {"deberta-v2", "DebertaV2Model"},
+                                                             {"modernbert", "ModernBertModel"},
+                                                             {"nomic_bert", "NomicBertModel"}};
+  const auto it = classes.find(family);
+  return it == classes.end() ? language_model(family) : it->second;
+}
+
 std::string image_to_text(const std::string& family) {
   return family == "vision-encoder-decoder" ? "VisionEncoderDecoderModel" : "";
 }
@@ -119,6 +136,17 @@ const std::vector<PipelineInfo>& pipelines() {
                      "text_to_image_recall_5"}}},
        .architecture = labelling,
        .new_head = true},
+      {.name = "embedding",
+       .make = make_embedding_pipeline,
+       .reads_files_only = true,
+       .metrics = {{"ndcg", {"ndcg_10"}},
+                   {"mrr", {"mrr_10"}},
+                   {"recall", {"recall_1", "recall_5", "recall_10"}},
+                   {"spearman", {"spearman"}},
+                   {"pearson", {"pearson"}}},
+       .architecture = text_embedding,
+       .new_head = true,
+       .headless = true},
       {.name = "grpo",
        .make = make_grpo_pipeline,
        .reads_files_only = true,

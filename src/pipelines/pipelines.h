@@ -39,6 +39,8 @@ struct PipelineInfo {
   bool generates = false;
   // Weights of another class of the family (BertForMaskedLM) get a new head.
   bool new_head = false;
+  // With new_head: the pipeline uses no head, so weights with any head serve as they are.
+  bool headless = false;
   // Compares with the model that the training begins with, a frozen model `reference` (job/named_models.h).
   bool reference = false;
   // Keys of the model's config that depend on the training data (class names), as JSON texts; null: none. On
@@ -72,6 +74,7 @@ std::unique_ptr<Pipeline> make_dpo_pipeline();
 std::unique_ptr<Pipeline> make_distillation_pipeline();
 std::unique_ptr<Pipeline> make_contrastive_pipeline();
 std::unique_ptr<Pipeline> make_grpo_pipeline();
+std::unique_ptr<Pipeline> make_embedding_pipeline();
 std::unique_ptr<Pipeline> make_text_to_image_pipeline();
 
 // See PipelineInfo::config. ContentsError, UsageError: labels that contradict the model or the job.

@@ -75,10 +75,11 @@ struct CheckpointContents {
   ParamTree params;       // fp32
   bool resumable = true;  // a run can resume from it: saves `optimizer`, and what `dtype` rounds
   std::vector<Optimizer::State> optimizer;
-  std::string generation_config;  // "": none
-  std::string chat_template;      // replaces the tokenizer's own template; "": not replaced
-  std::string job_yaml;           // training/job.yaml, the resolved job; "": none
-  std::string weights_folder;     // source of preprocessor_config.json; "": none
+  std::string generation_config;                   // "": none
+  std::string chat_template;                       // replaces the tokenizer's own template; "": not replaced
+  std::string job_yaml;                            // training/job.yaml, the resolved job; "": none
+  std::string weights_folder;                      // source of preprocessor_config.json; "": none
+  std::map<std::string, std::string> model_files;  // Pipeline::model_files()
   // adapter_config.json. If set, only the trained adapter is saved, in PEFT's format. "": the whole model is
   // saved.
   std::string adapter_config;

@@ -31,6 +31,7 @@ CheckpointContents saved_tensors(const Pipeline& pipeline, const TrainStep& step
   CheckpointContents out;
   out.model = pipeline.model;
   out.models = pipeline.models;
+  out.model_files = in_pipeline(pipeline, "model_files()", [&] { return pipeline.model_files(); });
   out.params = step.masters();
   out.resumable = settings.save_optimizer;
   if (settings.save_optimizer) out.optimizer = step.state();

@@ -32,7 +32,10 @@ struct SmallFiles {
   std::vector<std::pair<std::string, std::string>> texts;
   void write(const std::string& temp) const {
     for (const auto& [folder, tokenizer] : tokenizers) tokenizer->save(in(temp, folder));
-    for (const auto& [path, text] : texts) write_file_durable(join_path(temp, path), text);
+    for (const auto& [path, text] : texts) {
+      make_dirs(parent_path(join_path(temp, path)));
+      write_file_durable(join_path(temp, path), text);
+    }
   }
 };
 
@@ -56,6 +59,7 @@ SmallFiles small_files(const CheckpointContents& what, const TrainState& state) 
   const std::string preprocessor = join_path(what.weights_folder, "preprocessor_config.json");
   if (!what.weights_folder.empty() && !adapter && exists(preprocessor))
     text("preprocessor_config.json", read_file(preprocessor, 1 << 20));
+  for (const auto& [path, content] : what.model_files) text(path, content);
   text("chat_template.jinja", what.chat_template);
   text(ckpt::kStatePath, to_json(state));
   text(ckpt::kJobPath, what.job_yaml);

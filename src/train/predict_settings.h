@@ -25,9 +25,11 @@ struct PredictSettings : GenerationSettings {
          "the output; or builtin:NAME, the evaluation lines of a built-in data set; or a folder of images, "
          "sorted by name")
         .path();
-    v.field("output", output,
-            "JSONL file of predictions, in the order of the input; ~: the terminal. A run that was stopped "
-            "continues after the last line of this file")
+    v.field(
+         "output", output,
+         "JSONL file of predictions, in the order of the input; ~: the terminal. A run that was stopped "
+         "continues after the last line of this file. Of embeddings also a .npy or .safetensors file, with "
+         "a row for each line of the input")
         .path();
     v.field("images", images,
             "folder for the images of answers, NUMBER.png or NUMBER-ID.png, for pipelines that make images; "

@@ -118,6 +118,35 @@ TEST_F(Cli, DataOfANamedModelsTokenizerAreShownAndBuilt) {
   good({"data", "build", job, "data.cache=cache"});
 }
 
+// A checkpoint is a folder of sentence-transformers. A stopped embed continues, and ends with a matrix.
+TEST_F(Cli, EmbeddingsBecomeAMatrix) {
+  const std::string job = REDCO_SOURCE_DIR "/configs/embedding/paraphrases.yaml";
+  good({"train", job, "train.max_steps=1", "train.global_batch_size=4", "train.per_device_batch_size=4",
+        "eval.every_n_epochs=~", "eval.metrics=[loss]", "checkpoint.save_best_by=~",
+        "parallel.threads_per_rank=1", "embedding.pooling=cls", "workdir=run"});
+  EXPECT_THAT(read("run/checkpoints/last/1_Pooling/config.json"),
+              HasSubstr("\"pooling_mode_cls_token\": true"));
+  std::string texts;
+  for (int i = 0; i < 5; ++i) texts += "{\"text\": \"text " + std::to_string(i) + "\"}\n";
+  spill(dir_ / "texts.jsonl", texts);
+  const Words words = {"embed", "workdir=run", "predict.input=texts.jsonl", "predict.output=e.npy",
+                       "parallel.threads_per_rank=1"};
+  good(words);
+  EXPECT_EQ(read("e.npy").size(), 128 + 5 * 64 * sizeof(float));
+  const Ran again = run(words);
+  EXPECT_EQ(again.code, 2);
+  EXPECT_THAT(again.err, HasSubstr("e.npy exists. predict.overwrite=true replaces it"));
+  const AlgorithmJson one = AlgorithmJson::parse(
+      good({"embed", "model.path=run/checkpoints/last", "--prompt", "text 3", "parallel.threads_per_rank=1"})
+          .out);
+  const std::string matrix = read("e.npy");
+  float first = 0;
+  std::memcpy(&first, matrix.data() + 128 + 3 * 64 * sizeof(float), sizeof first);
+  EXPECT_NEAR(one.at("embedding").at(0).get<float>(), first, 1e-6);
+  EXPECT_THAT(run({"embed", REDCO_SOURCE_DIR "/configs/lm/markov.yaml", "--prompt", "a"}).err,
+              HasSubstr("redco embed needs pipeline: embedding"));
+}
+
 // Embeddings are not a text that follows the prompt.
 TEST_F(Cli, AnAnswerWithoutATextIsPrintedAsJson) {
   const std::string job = REDCO_SOURCE_DIR "/configs/contrastive/shapes.yaml";
@@ -143,6 +172,10 @@ INSTANTIATE_TEST_SUITE_P(
             {"train.global_batch_size=8", "train.per_device_batch_size=4", "eval.every_n_epochs=~",
              "eval.metrics=[loss]", "checkpoint.save_best_by=~", "models.text.hidden_dropout_prob=0.1"},
             {"models/text", "models/extra"}},
+        AlgorithmJob{"embedding/paraphrases",
+                     "",
+                     {"train.global_batch_size=8", "train.per_device_batch_size=4", "eval.every_n_epochs=~",
+                      "eval.metrics=[loss]", "checkpoint.save_best_by=~", "model.hidden_dropout_prob=0.1"}},
         // Two steps an epoch: the third begins inside of one.
         AlgorithmJob{"grpo/arithmetic",
                      "grpo/warm_start",

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/words.h"
 #include "data/builtin/builtin_labelled.h"
+#include "data/builtin/builtin_sentences.h"
 #include "data/builtin/drawn_images.h"
 #include "data/index/cached_index.h"
 #include "data/index/epoch_order.h"
@@ -177,6 +178,8 @@ constexpr Builtin kBuiltins[] = {{"chat", chat_lines},
                                  {"shopping", shopping_lines},
                                  {"ages", age_lines},
                                  {"function", function_lines},
+                                 {"paraphrases", paraphrase_lines},
+                                 {"similarity", similarity_lines},
                                  {"preferences", preference_lines},
                                  {"arithmetic", arithmetic_lines}};
 

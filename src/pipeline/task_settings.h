@@ -1,0 +1,89 @@
+// The `embedding:` section: settings of pipeline embedding, with the names of sentence-transformers.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/settings.h"
+
+namespace redco {
+
+// Sentence embeddings (Reimers & Gurevych 2019).
+struct EmbeddingSettings {
+  std::optional<std::string> pooling;
+  std::optional<bool> normalize;
+  double scale = 20;
+  bool symmetric = false;
+  std::string scored_loss = "cosent";
+  std::vector<i64> matryoshka_dims;
+  std::vector<double> matryoshka_weights;
+  std::optional<std::string> prompt, query_prompt, document_prompt;
+  std::optional<i64> dimensions;
+
+  void visit(SettingsVisitor& v) {
+    v.field(
+         "pooling", pooling,
+         "how the hidden states of a text become its embedding. mean: their mean; cls: the first token; "
+         "lasttoken: the last token; weightedmean: their mean with weights 1, 2, 3, ...; max: the largest "
+         "value of each feature; mean_sqrt_len_tokens: their sum divided by the root of their number; ~: as "
+         "in 1_Pooling/config.json of the model's folder, else mean for encoders and lasttoken for decoders")
+        .one_of({"mean", "cls", "lasttoken", "weightedmean", "max", "mean_sqrt_len_tokens"})
+        .on_resume(OnResume::error)
+        .decided_by(DecidedBy::checkpoint);
+    v.field("normalize", normalize,
+            "scaling of the embeddings to length 1; ~: as in modules.json of the model's folder, else true")
+        .on_resume(OnResume::error)
+        .decided_by(DecidedBy::checkpoint);
+    v.field(
+         "scale", scale,
+         "factor of the cosine similarities in the losses infonce and cosent, the inverse of the temperature")
+        .above(0)
+        .on_resume(OnResume::note);
+    v.field(
+         "symmetric", symmetric,
+         "InfoNCE in both directions: the mean of the loss of the anchors and of the loss of the positives")
+        .on_resume(OnResume::note);
+    v.field(
+         "scored_loss", scored_loss,
+         "loss of pairs with a score. cosent: log(1 + sum of exp(scale (cos_i - cos_j)) over all i, j of the "
+         "step where pair i has the lower score), CoSENT; cosine_mse: squared error of the cosine similarity")
+        .one_of({"cosent", "cosine_mse"})
+        .on_resume(OnResume::note);
+    v.field(
+         "matryoshka_dims", matryoshka_dims,
+         "sizes for Matryoshka embeddings: the loss is the sum over these numbers of first features, so that "
+         "shortened embeddings are useful; empty: all features only")
+        .one_or_more()
+        .at_least(1)
+        .on_resume(OnResume::note);
+    v.field("matryoshka_weights", matryoshka_weights,
+            "weight of the loss of each of matryoshka_dims; empty: 1 for each")
+        .one_or_more()
+        .at_least(0)
+        .on_resume(OnResume::note);
+    v.field("prompt", prompt,
+            "text before each text that is neither query nor document: scored pairs, and lines with \"text\" "
+            "or \"prompt\"; ~: the default prompt of config_sentence_transformers.json, else none")
+        .literal()
+        .on_resume(OnResume::error);
+    v.field("query_prompt", query_prompt,
+            "text before each anchor, and before lines with \"query\"; ~: the prompt `query` of "
+            "config_sentence_transformers.json, else none")
+        .literal()
+        .on_resume(OnResume::error);
+    v.field("document_prompt", document_prompt,
+            "text before each positive and negative, and before lines with \"document\"; ~: the prompt "
+            "`document`, `passage` or `corpus` of config_sentence_transformers.json, else none")
+        .literal()
+        .on_resume(OnResume::error);
+    v.field("dimensions", dimensions,
+            "number of first features in the embeddings of predict and embed, scaled to length 1 again if "
+            "embeddings are; ~: all")
+        .at_least(1)
+        .on_resume(OnResume::free)
+        .decided_by(DecidedBy::job);
+  }
+};
+
+}  // namespace redco

@@ -1,0 +1,191 @@
+#include "pipelines/sentence_folder.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/strict_json.h"
+#include "base/words.h"
+
+namespace redco {
+
+namespace {
+
+using SentenceJson = nlohmann::ordered_json;
+
+constexpr i64 kMostSentenceBytes = 1 << 20;
+constexpr const char *kModules = "modules.json", *kSentenceConfig = "config_sentence_transformers.json";
+
+// Keys of 1_Pooling/config.json in older versions, in the order in which the embeddings are concatenated.
+constexpr std::pair<const char*, const char*> kPoolingKeys[] = {
+    {"pooling_mode_cls_token", "cls"},
+    {"pooling_mode_max_tokens", "max"},
+    {"pooling_mode_mean_tokens", "mean"},
+    {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens"},
+    {"pooling_mode_weightedmean_tokens", "weightedmean"},
+    {"pooling_mode_lasttoken", "lasttoken"}};
+
+nlohmann::json read_object(const std::string& path) {
+  nlohmann::json j = ckpt::read_strict_json(path, kMostSentenceBytes);
+  if (!j.is_object()) throw ContentsError("[model] {}: expected an object of settings", path);
+  return j;
+}
+
+// The value of a key with a type; null counts as absent.
+template <class T>
+std::optional<T> member(const nlohmann::json& j, const std::string& key, const std::string& path,
+                        const char* what) {
+  const auto it = j.find(key);
+  if (it == j.end() || it->is_null()) return std::nullopt;
+  const bool right = std::is_same_v<T, bool>  ? it->is_boolean()
+                     : std::is_same_v<T, i64> ? it->is_number_integer()
+                                              : it->is_string();
+  if (!right) throw ContentsError("[model] {}: {} is {}; expected {}", path, key, excerpt(it->dump()), what);
+  return it->get<T>();
+}
+
+void read_pooling(const std::string& path, SentenceFolder& out) {
+  const nlohmann::json j = read_object(path);
+  if (const auto mode = j.find("pooling_mode"); mode != j.end() && !mode->is_null()) {
+    for (const auto& one : mode->is_array() ? *mode : nlohmann::json::array({*mode}))
+      out.pooling.push_back(one.is_string() ? one.get<std::string>() : one.dump());
+  } else {
+    for (const auto& [key, name] : kPoolingKeys)
+      if (member<bool>(j, key, path, "true or false").value_or(false)) out.pooling.emplace_back(name);
+    if (out.pooling.empty()) out.pooling = {"mean"};
+  }
+  for (const std::string& mode : out.pooling)
+    if (std::ranges::find(pooling_modes(), mode) == pooling_modes().end())
+      throw ContentsError("[model] {}: no pooling mode '{}'; known are {}", path, excerpt(mode),
+                          fmt::join(pooling_modes(), ", "));
+  out.include_prompt = member<bool>(j, "include_prompt", path, "true or false").value_or(true);
+}
+
+// The class of a module: the last part of its type.
+std::string class_of(const std::string& type) { return type.substr(type.rfind('.') + 1); }
+
+void read_modules(const std::string& folder, SentenceFolder& out) {
+  const std::string path = join_path(folder, kModules);
+  const nlohmann::json modules = ckpt::read_strict_json(path, kMostSentenceBytes);
+  if (!modules.is_array() || modules.empty())
+    throw ContentsError("[model] {}: expected a list of modules", path);
+  std::vector<std::string> order;
+  for (const auto& module : modules) {
+    if (!module.is_object()) throw ContentsError("[model] {}: expected a list of objects", path);
+    const std::string type = member<std::string>(module, "type", path, "a text").value_or("");
+    const std::string at = member<std::string>(module, "path", path, "a text").value_or("");
+    order.push_back(class_of(type));
+    if (at.find("..") != std::string::npos || at.starts_with('/'))
+      throw ContentsError("[model] {}: the path {} leads out of the folder", path, excerpt(at));
+    if (order.back() == "Transformer" && !at.empty())
+      throw ContentsError(
+          "[model] {}: the model is in the folder {}, and pipeline embedding reads it only in the folder of "
+          "modules.json. Move its files there, and set the path of the module to \"\"",
+          path, excerpt(at));
+    if (order.back() == "Pooling") read_pooling(join_path(join_path(folder, at), "config.json"), out);
+    out.normalize = out.normalize || order.back() == "Normalize";
+  }
+  const std::vector<std::string> plain = {"Transformer", "Pooling"},
+                                 scaled = {"Transformer", "Pooling", "Normalize"};
+  if (order != plain && order != scaled)
+    throw ContentsError(
+        "[model] {}: the modules are {}; pipeline embedding supports Transformer, Pooling and, after them, "
+        "Normalize",
+        path, excerpt(fmt::format("{}", fmt::join(order, ", "))));
+}
+
+void read_prompts(const std::string& path, SentenceFolder& out) {
+  const nlohmann::json j = read_object(path);
+  out.config = read_file(path, kMostSentenceBytes);
+  if (const auto prompts = j.find("prompts"); prompts != j.end() && !prompts->is_null()) {
+    if (!prompts->is_object()) throw ContentsError("[model] {}: prompts: expected an object of texts", path);
+    for (const auto& [name, text] : prompts->items())
+      out.prompts[name] = member<std::string>(*prompts, name, path, "a text").value_or("");
+  }
+  if (const auto name = member<std::string>(j, "default_prompt_name", path, "a text")) {
+    if (!out.prompts.count(*name))
+      throw ContentsError("[model] {}: default_prompt_name is '{}', but prompts has no such name", path,
+                          excerpt(*name));
+    out.default_prompt_name = *name;
+  }
+  const std::string similarity =
+      member<std::string>(j, "similarity_fn_name", path, "a text").value_or("cosine");
+  out.dot_product = similarity == "dot" || similarity == "dot_score";
+  if (!out.dot_product && similarity != "cosine" && similarity != "cos_sim")
+    throw ContentsError("[model] {}: similarity_fn_name is '{}'; supported are cosine and dot", path,
+                        excerpt(similarity));
+}
+
+std::string text_of(const SentenceJson& j) {
+  return j.dump(2, ' ', false, SentenceJson::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+const std::vector<std::string>& pooling_modes() {
+  static const std::vector<std::string> names = {"mean",         "cls", "lasttoken",
+                                                 "weightedmean", "max", "mean_sqrt_len_tokens"};
+  return names;
+}
+
+std::string SentenceFolder::prompt_of(const std::vector<std::string>& names) const {
+  for (const std::string& name : names)
+    if (const auto it = prompts.find(name); it != prompts.end()) return it->second;
+  return "";
+}
+
+std::map<std::string, std::string> SentenceFolder::files(i64 width) const {
+  SentenceJson modules = SentenceJson::array();
+  const auto add = [&](const char* folder, const char* type) {
+    const std::size_t i = modules.size();
+    modules.push_back({{"idx", i},
+                       {"name", std::to_string(i)},
+                       {"path", folder},
+                       {"type", fmt::format("sentence_transformers.models.{}", type)}});
+  };
+  add("", "Transformer");
+  add("1_Pooling", "Pooling");
+  if (normalize) add("2_Normalize", "Normalize");
+  // Older versions know only the booleans, which can't express another order of the modes.
+  SentenceJson pool = {{"word_embedding_dimension", width}};
+  std::vector<std::string> in_order;
+  for (const auto& [key, name] : kPoolingKeys) {
+    pool[key] = std::ranges::find(pooling, name) != pooling.end();
+    if (pool[key]) in_order.emplace_back(name);
+  }
+  if (in_order != pooling) pool = {{"embedding_dimension", width}, {"pooling_mode", pooling}};
+  pool["include_prompt"] = include_prompt;
+  SentenceJson lengths = {{"max_seq_length", max_seq_length ? SentenceJson(*max_seq_length) : SentenceJson()},
+                          {"do_lower_case", lower_case}};
+  SentenceJson own = config.empty() ? SentenceJson::object() : SentenceJson::parse(config);
+  own["prompts"] = SentenceJson::object();
+  for (const auto& [name, text] : prompts) own["prompts"][name] = text;
+  own["default_prompt_name"] =
+      default_prompt_name.empty() ? SentenceJson() : SentenceJson(default_prompt_name);
+  own["similarity_fn_name"] = dot_product ? "dot" : "cosine";
+  return {{kModules, text_of(modules)},
+          {"1_Pooling/config.json", text_of(pool)},
+          {"sentence_bert_config.json", text_of(lengths)},
+          {kSentenceConfig, text_of(own)}};
+}
+
+SentenceFolder read_sentence_folder(const std::string& folder) {
+  SentenceFolder out;
+  if (folder.empty()) return out;
+  out.found = exists(join_path(folder, kModules));
+  if (out.found) read_modules(folder, out);
+  if (const std::string path = join_path(folder, "sentence_bert_config.json"); exists(path)) {
+    const nlohmann::json j = read_object(path);
+    out.max_seq_length = member<i64>(j, "max_seq_length", path, "a whole number");
+    if (out.max_seq_length && *out.max_seq_length < 1)
+      throw ContentsError("[model] {}: max_seq_length is {}; expected 1 or more", path, *out.max_seq_length);
+    out.lower_case = member<bool>(j, "do_lower_case", path, "true or false").value_or(false);
+  }
+  if (const std::string path = join_path(folder, kSentenceConfig); exists(path)) read_prompts(path, out);
+  return out;
+}
+
+}  // namespace redco
