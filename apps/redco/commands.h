@@ -35,6 +35,7 @@ void add_evaluate(CLI::App& app, Invocation& run);
 void add_trust(CLI::App& app, Invocation& run);
 void add_merge(CLI::App& app, Invocation& run);
 void add_hosts(CLI::App& app, Invocation& run);
+void add_convert(CLI::App& app, Invocation& run);
 void add_env_replay(CLI::App& app, Invocation& run);
 void add_new(CLI::App& app, Invocation& run);
 void add_ls(CLI::App& app, Invocation& run);

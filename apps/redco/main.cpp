@@ -137,6 +137,7 @@ int run_command(int argc, char** argv) {
     add_data(app, run);
     add_evaluate(app, run);
     add_merge(app, run);
+    add_convert(app, run);
     add_trust(app, run);
     add_env_replay(app, run);
     add_new(app, run);

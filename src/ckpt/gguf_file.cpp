@@ -7,19 +7,6 @@
 
 namespace redco::ckpt {
 
-namespace {
-
-// The row of the file that holds row r. llama.cpp stores the rows of a head of LLaMA's queries and keys as
-// (i, i + D/2) pairs: row i of half s is at 2 i + s.
-i64 stored_row(const GgufLayout& l, i64 rows, i64 r) {
-  if (l.rotary_heads == 0) return r;
-  const i64 head = rows / l.rotary_heads, half = head / 2;
-  const i64 inside = r % head;
-  return r / head * head + inside % half * 2 + inside / half;
-}
-
-}  // namespace
-
 std::vector<std::unique_ptr<TensorFile>> open_gguf(const std::string& path) {
   gguf::Model m = gguf::open_model(path);
   std::vector<std::vector<TensorEntry>> entries(m.parts.size());
@@ -82,7 +69,7 @@ void read_gguf_rows(const ReadFile& file, const TensorEntry& e, const Box& box, 
     for (std::size_t d = 0; d < last; ++d) {
       memory += at[d] * steps[d];
       i64 r = part[d].begin + at[d];
-      if (d == 0) r = stored_row(l, shape[0], r);
+      if (d == 0) r = gguf::rotary_row(l.rotary_heads, shape[0], r);
       index = index * shape[d] + r;
     }
     const i64 in_buffer = row % together;

@@ -130,28 +130,9 @@ std::optional<StoredType> stored_type(std::string_view name) {
 
 float from_f16(std::uint16_t h) { return float_of_half(h); }
 
-std::uint16_t to_f16(float x) {
-  u32 bits = std::bit_cast<u32>(x), sign = bits >> 16 & 0x8000;
-  u32 a = bits & 0x7fffffff;
-  u32 r;
-  if (a > 0x7f800000) {
-    r = 0x7e00 | (a >> 13 & 0x1ff);  // quiet NaN
-  } else if (a >= 0x477ff000) {      // 65520 and more round to infinity
-    r = 0x7c00;
-  } else if (a <
-             0x38800000) {  // below 2^-14: subnormal; adding 1/2 leaves the ulp 2^-24 at the mantissa's end
-    r = std::bit_cast<u32>(std::bit_cast<float>(a) + 0.5f) - 0x3f000000;
-  } else {
-    r = (a - 0x38000000 + 0xfff + (a >> 13 & 1)) >> 13;
-  }
-  return static_cast<std::uint16_t>(sign | r);
-}
+std::uint16_t to_f16(float x) { return half_of_float(x); }
 
-std::uint16_t to_bf16(float x) {
-  u32 bits = std::bit_cast<u32>(x);
-  u32 rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-  return static_cast<std::uint16_t>((bits & 0x7fffffff) > 0x7f800000 ? (bits >> 16) | 0x40 : rounded);
-}
+std::uint16_t to_bf16(float x) { return bf16_of_float(x); }
 
 template <class T>
 i64 decode(StoredType from, const unsigned char* bytes, i64 n, T* to) {

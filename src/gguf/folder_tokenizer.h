@@ -27,4 +27,7 @@ struct PreTokenizer {
 // nullopt: unknown.
 std::optional<PreTokenizer> pre_tokenizer(const std::string& name);
 
+// The name of the pre-tokenizer with these splits, the best known one if several have them; "": none.
+std::string pre_tokenizer_name(const std::vector<std::string>& splits, bool ignore_merges);
+
 }  // namespace redco::gguf

@@ -90,10 +90,31 @@ std::map<std::string, PreTokenizer> all_pre_tokenizers() {
 
 }  // namespace
 
-std::optional<PreTokenizer> pre_tokenizer(const std::string& name) {
+namespace {
+
+const std::map<std::string, PreTokenizer>& known_pre_tokenizers() {
   static const auto& all = *new std::map<std::string, PreTokenizer>(all_pre_tokenizers());
+  return all;
+}
+
+}  // namespace
+
+std::optional<PreTokenizer> pre_tokenizer(const std::string& name) {
+  const auto& all = known_pre_tokenizers();
   const auto it = all.find(name);
   return it == all.end() ? std::nullopt : std::optional(it->second);
+}
+
+std::string pre_tokenizer_name(const std::vector<std::string>& splits, bool ignore_merges) {
+  const auto& all = known_pre_tokenizers();
+  const auto same = [&](const PreTokenizer& p) {
+    return p.splits == splits && p.ignore_merges == ignore_merges;
+  };
+  for (const char* name : {"llama-bpe", "gpt-2", "qwen2", "smollm", "deepseek-v3", "tekken", "gpt-4o"})
+    if (same(all.at(name))) return name;
+  for (const auto& [name, p] : all)
+    if (same(p)) return name;
+  return "";
 }
 
 }  // namespace redco::gguf

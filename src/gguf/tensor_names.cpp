@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <span>
 
 #include "base/error.h"
@@ -207,6 +208,11 @@ class Namer {
   i64 layers_ = 0, heads_ = 0, kv_heads_ = 0, experts_ = 0;
 };
 
+// REQUIRES: one of known_architectures().
+const Naming& naming_of(const std::string& architecture) {
+  return *std::ranges::find_if(namings(), [&](const Naming& n) { return architecture == n.architecture; });
+}
+
 }  // namespace
 
 std::vector<std::string> known_architectures() {
@@ -217,14 +223,87 @@ std::vector<std::string> known_architectures() {
 
 std::vector<FolderTensor> folder_tensors(const Header& h) {
   const std::string architecture = h.at_text("general.architecture");
-  const auto naming =
-      std::ranges::find_if(namings(), [&](const Naming& n) { return architecture == n.architecture; });
-  if (naming == namings().end())
+  if (!std::ranges::any_of(namings(), [&](const Naming& n) { return architecture == n.architecture; }))
     throw ContentsError("{}: the architecture is {}; redco reads GGUF files of {}", h.path,
                         excerpt(architecture), fmt::join(known_architectures(), ", "));
-  const Namer namer(h, *naming, architecture);
+  const Namer namer(h, naming_of(architecture), architecture);
   std::vector<FolderTensor> out;
   for (const Tensor& t : h.tensors) namer.add(t, out);
+  return out;
+}
+
+i64 rotary_row(i64 heads, i64 rows, i64 r) {
+  if (heads == 0) return r;
+  const i64 head = rows / heads, half = head / 2, inside = r % head;
+  return r / head * head + inside % half * 2 + inside / half;
+}
+
+std::vector<FileTensor> file_tensors(const std::string& architecture, const FileShape& s,
+                                     const std::vector<FolderName>& folder,
+                                     std::vector<std::string>& unknown) {
+  const Naming& n = naming_of(architecture);
+  const std::string_view layer = n.layer, before = layer.substr(0, layer.find("{}"));
+  std::vector<FileTensor> out;
+  std::map<std::string, std::size_t> stacks;  // of experts, by the name in the file: their index in `out`
+  for (const FolderName& f : folder) {
+    std::string_view name = f.name;
+    std::string prefix;
+    const std::vector<NameRow>* rows = &n.outside;
+    if (name.starts_with(before)) {
+      name.remove_prefix(before.size());
+      const auto dot = name.find('.');
+      prefix = fmt::format("blk.{}.", name.substr(0, dot));
+      name.remove_prefix(std::min(name.size(), dot + 1));
+      rows = &n.inside;
+    }
+    const auto [stem, ending] = split_ending(name);
+    i64 expert = -1;
+    const auto row = std::ranges::find_if(*rows, [&, stem = stem](const NameRow& r) {
+      const std::string_view own = r.folder;
+      const auto at = own.find("{}");
+      if (at == own.npos) return stem == own;
+      const std::string_view head = own.substr(0, at), tail = own.substr(at + 2);
+      if (stem.size() <= head.size() + tail.size() || !stem.starts_with(head) || !stem.ends_with(tail))
+        return false;
+      const std::string number(stem.substr(head.size(), stem.size() - head.size() - tail.size()));
+      if (number.size() > 5 || !std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; }))
+        return false;
+      expert = std::stoll(number);
+      return true;
+    });
+    if (row == rows->end() || (ending != ".weight" && ending != ".bias")) {
+      unknown.push_back(f.name);
+      continue;
+    }
+    FileTensor t{.name = prefix + row->stored + std::string(ending), .shape = f.shape, .sources = {f.name}};
+    if (row->change == Change::experts) {
+      if (expert >= s.experts) throw ContentsError("{} is of no expert from 0 to {}", f.name, s.experts - 1);
+      const auto [at, first] = stacks.emplace(t.name, out.size());
+      if (first) {
+        t.shape.insert(t.shape.begin(), s.experts);
+        t.sources.assign(static_cast<std::size_t>(s.experts), "");
+        out.push_back(std::move(t));
+      }
+      out[at->second].sources[static_cast<std::size_t>(expert)] = f.name;
+      continue;
+    }
+    const bool weight = ending == ".weight";
+    if (row->change == Change::transposed && weight && f.shape.size() == 2) {
+      t.shape = {f.shape[1], f.shape[0]};
+      t.transposed = true;
+    }
+    if (row->change == Change::norm_plus_one) t.add = 1;
+    if (row->change == Change::rotary_q || row->change == Change::rotary_k) {
+      t.rotary_heads = row->change == Change::rotary_q ? s.heads : s.kv_heads;
+      if (t.rotary_heads < 1 || f.shape.empty() || f.shape[0] % (2 * t.rotary_heads) != 0)
+        throw ContentsError("{} has {} rows, which {} heads of even size do not divide", f.name,
+                            f.shape.empty() ? 0 : f.shape[0], t.rotary_heads);
+    }
+    out.push_back(std::move(t));
+  }
+  for (const FileTensor& t : out)
+    for (const std::string& source : t.sources)
+      if (source.empty()) throw ContentsError("{}: an expert's matrix is missing in the folder", t.name);
   return out;
 }
 

@@ -27,4 +27,30 @@ std::vector<FolderTensor> folder_tensors(const Header& h);
 // The architectures that folder_tensors() and folder_config() know, sorted.
 std::vector<std::string> known_architectures();
 
+// The row of the file that holds row r of `rows` rows. llama.cpp stores the rows of a head of LLaMA's queries
+// and keys as (i, i + D/2) pairs: row i of half s is at 2 i + s. heads 0: r itself.
+i64 rotary_row(i64 heads, i64 rows, i64 r);
+
+// A tensor of a file as it is made from tensors of a folder: the inverse of folder_tensors().
+struct FileTensor {
+  std::string name;                  // of the file
+  Shape shape;                       // row-major, as Tensor::shape
+  std::vector<std::string> sources;  // of the folder: one, or the experts of a stack in order
+  bool transposed = false;
+  i64 rotary_heads = 0;
+  float add = 0;
+};
+struct FolderName {
+  std::string name;
+  Shape shape;
+};
+struct FileShape {
+  i64 heads = 0, kv_heads = 0, experts = 0;
+};
+// Tensors of the folder without a name in a file are appended to `unknown`. ContentsError: an expert is
+// missing, or a matrix of queries has rows that the heads don't divide.
+std::vector<FileTensor> file_tensors(const std::string& architecture, const FileShape& s,
+                                     const std::vector<FolderName>& folder,
+                                     std::vector<std::string>& unknown);
+
 }  // namespace redco::gguf

@@ -1,0 +1,456 @@
+#include "commands/convert.h"
+
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/words.h"
+#include "chat/chat_template.h"
+#include "ckpt/hub.h"
+#include "ckpt/model_files.h"
+#include "ckpt/peft.h"
+#include "ckpt/safetensors_write.h"
+#include "gguf/file_metadata.h"
+#include "gguf/folder.h"
+#include "gguf/folder_config.h"
+#include "gguf/quantize.h"
+#include "models/hf_keys.h"
+#include "tokenizers/tokenizer.h"
+#include "train/folder_model.h"
+
+namespace redco {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using gguf::BlockType;
+
+struct NamedType {
+  const char* name;
+  BlockType type;
+  std::uint32_t file_type;  // llama.cpp's general.file_type
+};
+constexpr NamedType kTypes[] = {{"f32", BlockType::f32, 0},    {"f16", BlockType::f16, 1},
+                                {"bf16", BlockType::bf16, 32}, {"q8_0", BlockType::q8_0, 7},
+                                {"q4_0", BlockType::q4_0, 2},  {"q4_1", BlockType::q4_1, 3},
+                                {"q4_k", BlockType::q4_k, 15}, {"q6_k", BlockType::q6_k, 18}};
+
+// Texts with which the two tokenizers are compared.
+constexpr const char* kTexts[] = {
+    "",
+    "a",
+    " ",
+    "Hello world",
+    "  two  spaces  ",
+    "The end.\n\nA new line\ttab",
+    "I'm, you're; DON'T!",
+    "1234567 3.14 0x1F",
+    "caf\xC3\xA9 na\xC3\xAFve \xE4\xB8\xAD\xE6\x96\x87 \xD0\x9F\xD1\x80\xD0\xB8 \xF0\x9F\x98\x80",
+    "def f(x):\n    return x**2  # comment",
+    "x=[1,2];y={'a':\"b\"}",
+    "https://example.org/a?b=c&d=%20e"};
+
+// The config with transformers' defaults for what it leaves out, and the older names of the rotary settings.
+Json full_config(const Json& given) {
+  Json j = given;
+  const auto keys = hf_keys(given.value("model_type", ""));
+  if (keys) {
+    for (const auto& [alias, name] : keys->aliases) {
+      if (j.contains(alias) && !j.contains(name)) j[name] = j[alias];
+      if (j.contains(name)) j[alias] = j[name];
+    }
+    for (const auto& [key, value] : keys->attributes)
+      if (value && !value->is_null() && !j.contains(key) && !key.starts_with("rope_")) j[key] = *value;
+  }
+  Json rope = given.value("rope_parameters", Json());
+  if (rope.is_object() && rope.contains("full_attention")) {  // Gemma 3: one for each type of layers
+    if (rope.contains("sliding_attention"))
+      j["rope_local_base_freq"] = rope["sliding_attention"].value("rope_theta", 10000.0);
+    rope = Json(rope["full_attention"]);
+  }
+  if (rope.is_object()) {
+    if (rope.contains("rope_theta")) j["rope_theta"] = rope["rope_theta"];
+    if (rope.contains("partial_rotary_factor")) j["partial_rotary_factor"] = rope["partial_rotary_factor"];
+    if (rope.value("rope_type", "default") != "default") j["rope_scaling"] = rope;
+  }
+  if (keys && !j.contains("rope_theta"))
+    if (const auto it = keys->attributes.find("rope_theta"); it != keys->attributes.end() && it->second)
+      j["rope_theta"] = *it->second;
+  return j;
+}
+
+bool same_value(const Json& a, const Json& b) {
+  if (a.is_number() && b.is_number()) {
+    const double x = a.get<double>(), y = b.get<double>();
+    return std::abs(x - y) <= 1e-6 * std::max(std::abs(x), std::abs(y));
+  }
+  if (a.is_object() && b.is_object()) {  // of rope_scaling: what both say
+    for (const auto& [key, value] : a.items())
+      if (b.contains(key) && !same_value(value, b[key])) return false;
+    return true;
+  }
+  if (a.is_array() && b.is_array() && a.size() == b.size()) {
+    for (std::size_t i = 0; i < a.size(); ++i)
+      if (!same_value(a[i], b[i])) return false;
+    return true;
+  }
+  return a == b;
+}
+
+// The settings that the written file doesn't have, compared with the folder's.
+void check_config(const Json& given, const Json& full, const Json& written, const std::string& where) {
+  std::vector<std::string> lost;
+  const auto says = [](const Json& v) { return excerpt(v.dump()); };
+  for (const auto& [key, value] : written.items()) {
+    if (is_common_key(key) || !full.contains(key) || full[key].is_null()) continue;
+    if (!same_value(full[key], value))
+      lost.push_back(fmt::format("{} is {}, the file gives {}", key, says(full[key]), says(value)));
+  }
+  static const std::set<std::string> kSaid = {"rope_parameters",
+                                              "rope_theta",
+                                              "rope_scaling",
+                                              "head_dim",
+                                              "num_key_value_heads",
+                                              "tie_word_embeddings",
+                                              "original_max_position_embeddings"};
+  const auto keys = hf_keys(given.value("model_type", ""));
+  const bool no_window = given.contains("use_sliding_window") && given["use_sliding_window"] == false;
+  for (const auto& [key, value] : given.items()) {
+    if (no_window && key.find("window") != key.npos) continue;
+    if (is_common_key(key) || kSaid.count(key) || written.contains(key) || value.is_null() || !keys) continue;
+    const auto alias = std::ranges::find_if(keys->aliases, [&, key = key](const auto& a) {
+      return (a.first == key && written.contains(a.second)) || (a.second == key && written.contains(a.first));
+    });
+    if (alias != keys->aliases.end()) continue;
+    const auto it = keys->attributes.find(key);
+    if (it == keys->attributes.end() || !it->second || same_value(*it->second, value)) continue;
+    if (key.find("drop") == key.npos && key.find("loss") == key.npos && key.find("layer_types") == key.npos)
+      lost.push_back(fmt::format("{}={} has no key in a GGUF file", key, says(value)));
+  }
+  if (!lost.empty()) throw ContentsError("[convert] {}: {}. Use --to hf", where, fmt::join(lost, "; "));
+}
+
+// The type of a tensor of the file.
+BlockType type_of(const gguf::FileTensor& t, BlockType wanted, bool tied) {
+  if (t.shape.size() < 2 || t.name.find("ffn_gate_inp") != t.name.npos ||
+      t.name.starts_with("position_embd") || t.name.starts_with("token_types"))
+    return BlockType::f32;
+  const auto fits = [&](BlockType type) { return t.shape.back() % gguf::size_of(type).elements == 0; };
+  const bool four = wanted == BlockType::q4_0 || wanted == BlockType::q4_1 || wanted == BlockType::q4_k;
+  const bool head = t.name == "output.weight" || (tied && t.name == "token_embd.weight");
+  for (const BlockType type : {four && head ? BlockType::q6_k : wanted, BlockType::q8_0, BlockType::f16})
+    if (fits(type)) return type;
+  return BlockType::f32;
+}
+
+// The rows of one source of a file's tensor, in the file's order.
+std::vector<float> file_values(const ckpt::ModelFiles::Located& l, const gguf::FileTensor& t) {
+  std::vector<float> values = l.file->read<float>(*l.entry);
+  const Shape& shape = l.entry->shape;
+  if (t.transposed || t.rotary_heads > 0) {
+    const i64 rows = shape[0], columns = static_cast<i64>(values.size()) / std::max<i64>(1, rows);
+    std::vector<float> moved(values.size());
+    for (i64 r = 0; r < rows; ++r)
+      for (i64 c = 0; c < columns; ++c) {
+        const i64 to = t.transposed ? c * rows + r : gguf::rotary_row(t.rotary_heads, rows, r) * columns + c;
+        moved[static_cast<std::size_t>(to)] = values[static_cast<std::size_t>(r * columns + c)];
+      }
+    values = std::move(moved);
+  }
+  if (t.add != 0)
+    for (float& x : values) x += t.add;
+  for (const float x : values)
+    if (!std::isfinite(x))
+      throw ContentsError("[convert] {}: {} has values that are not finite", l.file->path(), l.entry->name);
+  return values;
+}
+
+std::uint32_t file_type(BlockType t) {
+  for (const NamedType& n : kTypes)
+    if (n.type == t) return n.file_type;
+  return 0;
+}
+
+std::string read_or_empty(const std::string& path) {
+  return exists(path) ? read_file(path, i64{256} << 20) : std::string();
+}
+
+gguf::MetadataList tokenizer_metadata(const std::string& folder, const Tokenizer& t, i64 rows) {
+  const std::string path = join_path(folder, "tokenizer.json");
+  if (!exists(path))
+    throw ContentsError(
+        "[convert] {} has no tokenizer.json, from which the file's vocabulary is made. In Python, "
+        "AutoTokenizer.from_pretrained(...).save_pretrained(...) writes one",
+        folder);
+  const Json j = Json::parse(read_or_empty(path));
+  gguf::TokenizerSource s{.json = j, .where = path, .rows = std::max<i64>(rows, t.vocab_size())};
+  const SpecialIds& ids = t.special();
+  const std::vector<i32> empty = t.encode("");
+  s.adds_bos = ids.bos && !empty.empty() && empty.front() == *ids.bos;
+  s.adds_eos = ids.eos && !empty.empty() && empty.back() == *ids.eos && !(s.adds_bos && empty.size() == 1);
+  for (const auto& [role, id] :
+       {std::pair("bos", ids.bos), std::pair("eos", ids.eos), std::pair("unknown", ids.unk),
+        std::pair("padding", ids.pad), std::pair("seperator", ids.sep), std::pair("cls", ids.cls),
+        std::pair("mask", ids.mask)})
+    if (id) s.roles.emplace_back(role, *id);
+  const Json generation = Json::parse(
+      without_python_floats(read_or_empty(join_path(folder, "generation_config.json"))), nullptr, false);
+  if (generation.is_object() && generation.contains("eos_token_id") && generation["eos_token_id"].is_array())
+    for (const Json& id : generation["eos_token_id"])
+      if (id.is_number_integer() && ids.eos && id != *ids.eos) {
+        s.roles.emplace_back("eot", id.get<i64>());
+        break;
+      }
+  std::string chat = read_or_empty(join_path(folder, "chat_template.jinja"));
+  if (chat.empty()) {
+    const Json tokenizer =
+        Json::parse(read_or_empty(join_path(folder, "tokenizer_config.json")), nullptr, false);
+    if (tokenizer.is_object() && tokenizer.contains("chat_template") &&
+        tokenizer["chat_template"].is_string())
+      chat = tokenizer["chat_template"];
+  }
+  s.chat_template = chat;
+  return gguf::file_tokenizer(s);
+}
+
+void check_tokenizer(const Tokenizer& own, const std::string& file, const std::string& where) {
+  const auto read = load_tokenizer(gguf::folder_of(file, gguf::Contents::tokenizer));
+  for (const char* text : kTexts)
+    if (own.encode(text) != read->encode(text))
+      throw ContentsError(
+          "[convert] {}: its tokenizer gives other ids for {} than the one that the file's keys describe. Use "
+          "--to hf",
+          where, excerpt(text));
+}
+
+// What a conversion reads: the model's folder, its config, and the names of its tensors in the model.
+struct Source {
+  std::string folder;
+  Json config, full;
+  std::unique_ptr<Model> model;
+};
+
+Source open_source(const std::string& folder) {
+  Source s{.folder = folder};
+  const std::string path = join_path(folder, "config.json");
+  if (!is_folder(folder))
+    throw UsageError("[convert] no such folder or GGUF file: {}{}", folder, ckpt::hub_hint(folder));
+  if (!exists(path)) throw UsageError("[convert] {} has no config.json: it is not a model's folder", folder);
+  const std::string text = without_python_floats(read_file(path, 16 << 20));
+  s.config = Json::parse(text);
+  s.model = make_folder_model(folder, {.json = text, .origin = path});
+  s.full = full_config(s.config);
+  return s;
+}
+
+int to_gguf(const ConvertOptions& o, const Source& s, BlockType wanted) {
+  const std::string architecture = gguf::architecture_of(s.config);
+  if (architecture.empty())
+    throw ContentsError("[convert] {}: GGUF files of redco hold no models of type {}. Use --to hf", s.folder,
+                        s.config.value("model_type", "?"));
+  const ckpt::ModelFiles files = ckpt::ModelFiles::open(s.folder);
+  const auto& aliases = s.model->params().aliases;
+  std::vector<gguf::FolderName> names;
+  std::map<std::string, const ckpt::ModelFiles::Located*> located;
+  for (const auto& l : files.tensors()) {
+    const std::string name = s.model->canonical_name(l.entry->name);
+    if (name.empty() || aliases.count(name)) continue;  // buffers and tied copies
+    names.push_back({name, l.entry->shape});
+    located[name] = &l;
+  }
+  std::vector<std::string> unknown;
+  auto tensors = gguf::file_tensors(architecture, gguf::file_shape(s.full), names, unknown);
+  // llama.cpp has no pooler or heads of encoders.
+  std::erase_if(unknown, [&](const std::string& n) { return architecture == "bert" && !n.empty(); });
+  if (!unknown.empty())
+    throw ContentsError("[convert] {}: {} has no name in a GGUF file of {}", s.folder, unknown[0],
+                        architecture);
+  const bool tied = std::ranges::none_of(tensors, [](const auto& t) { return t.name == "output.weight"; });
+
+  gguf::ModelMetadata m = gguf::file_metadata(s.full, join_path(s.folder, "config.json"));
+  m.values.emplace_back("general.name", file_name(s.folder));
+  m.values.emplace_back("general.file_type", file_type(wanted));
+  std::unique_ptr<Tokenizer> tokenizer;
+  if (has_tokenizer(s.folder)) {
+    tokenizer = load_tokenizer(s.folder);
+    for (auto& pair : tokenizer_metadata(s.folder, *tokenizer, s.model->vocab_size()))
+      m.values.push_back(std::move(pair));
+  }
+  std::vector<gguf::PlannedTensor> plan;
+  for (const auto& [name, values] : m.tensors)
+    plan.push_back({name, BlockType::f32, {static_cast<i64>(values.size())}});
+  i64 other = 0;
+  for (const auto& t : tensors) {
+    plan.push_back({t.name, type_of(t, wanted, tied), t.shape});
+    other += t.shape.size() > 1 && plan.back().type != wanted ? 1 : 0;
+  }
+  const std::string temp = o.output + ".tmp.gguf";
+  try {
+    gguf::Writer writer(temp, m.values, plan);
+    for (const auto& [name, values] : m.tensors) writer.append(values.data(), std::ssize(values) * 4);
+    std::vector<unsigned char> bytes;
+    for (std::size_t k = 0; k < tensors.size(); ++k)
+      for (const std::string& source : tensors[k].sources) {
+        const BlockType type = plan[m.tensors.size() + k].type;
+        const std::vector<float> values = file_values(*located.at(source), tensors[k]);
+        const gguf::BlockSize size = gguf::size_of(type);
+        const i64 blocks = std::ssize(values) / size.elements;
+        bytes.resize(static_cast<std::size_t>(blocks * size.bytes));
+        gguf::quantize(type, values.data(), blocks, bytes.data());
+        writer.append(bytes.data(), std::ssize(bytes));
+      }
+    writer.commit();
+    const gguf::Model written = gguf::open_model(temp);
+    check_config(s.config, s.full, Json::parse(gguf::folder_config(written)), s.folder);
+    if (tokenizer) check_tokenizer(*tokenizer, temp, s.folder);
+  } catch (...) {
+    std::filesystem::remove(temp);
+    throw;
+  }
+  rename_durable(temp, o.output);
+  info("[convert] {} tensors in {}, {}{}", plan.size(), o.output, gguf::name_of(wanted),
+       other > 0 ? fmt::format(" ({} matrices in another type: the head, routers, or rows that its blocks do "
+                               "not divide)",
+                               other)
+                 : "");
+  return 0;
+}
+
+// A LoRA adapter as llama.cpp reads it: lora_a and lora_b beside the name of the layer.
+int adapter_to_gguf(const ConvertOptions& o, BlockType wanted) {
+  const ckpt::PeftAdapter adapter = ckpt::read_adapter(o.model);
+  const std::string base = gguf::folder_of(
+      o.base.empty() ? ckpt::base_folder(adapter, "give --base, the folder of the adapter's base model")
+                     : o.base);
+  const Source s = open_source(base);
+  const std::string architecture = gguf::architecture_of(s.config);
+  const LoraConfig& lora = adapter.config;
+  if (architecture.empty() || !lora.rank_pattern.empty() || !lora.modules_to_save.empty())
+    throw ContentsError(
+        "[convert] {}: llama.cpp has no adapters of {}. Merge it: redco merge {} --output FOLDER", o.model,
+        architecture.empty()         ? "this family"
+        : !lora.rank_pattern.empty() ? "several ranks"
+                                     : "layers that are trained whole",
+        o.model);
+  const ckpt::ModelFiles files = ckpt::ModelFiles::open(o.model, "adapter_model");
+  const std::string_view prefix = ckpt::kAdapterPrefix;
+  std::vector<gguf::PlannedTensor> plan;
+  std::vector<std::vector<float>> data;
+  for (const auto& l : files.tensors()) {
+    const std::string& stored = l.entry->name;
+    const bool a = stored.find(".lora_A.") != stored.npos;
+    const auto at = stored.find(a ? ".lora_A." : ".lora_B.");
+    if (at == stored.npos || !stored.starts_with(prefix))
+      throw ContentsError("[convert] {}: {} is no matrix of a LoRA adapter", l.file->path(), stored);
+    const std::string layer =
+        s.model->canonical_name(stored.substr(prefix.size(), at - prefix.size()) + ".weight");
+    std::vector<std::string> unknown;
+    const auto named =
+        gguf::file_tensors(architecture, gguf::file_shape(s.full), {{layer, l.entry->shape}}, unknown);
+    if (named.size() != 1)
+      throw ContentsError("[convert] {}: {} has no name in a GGUF file", l.file->path(), layer);
+    gguf::FileTensor t = named[0];
+    t.transposed = false;  // PEFT's matrices of a Conv1D are those of a linear layer
+    if (a) t.rotary_heads = 0;
+    plan.push_back({t.name + (a ? ".lora_a" : ".lora_b"), wanted, l.entry->shape});
+    data.push_back(file_values(l, t));
+  }
+  // llama.cpp scales by alpha / rank.
+  const double rank = static_cast<double>(lora.rank);
+  const double alpha = lora.use_rslora ? lora.alpha * std::sqrt(rank) : lora.alpha;
+  const gguf::MetadataList metadata = {{"general.type", std::string("adapter")},
+                                       {"general.architecture", architecture},
+                                       {"general.file_type", file_type(wanted)},
+                                       {"adapter.type", std::string("lora")},
+                                       {"adapter.lora.alpha", static_cast<float>(alpha)}};
+  gguf::Writer writer(o.output, metadata, plan);
+  for (std::size_t k = 0; k < plan.size(); ++k) {
+    std::vector<unsigned char> bytes(static_cast<std::size_t>(plan[k].bytes()));
+    gguf::quantize(wanted, data[k].data(), std::ssize(data[k]), bytes.data());
+    writer.append(bytes.data(), std::ssize(bytes));
+  }
+  writer.commit();
+  info("[convert] an adapter of {} matrices in {}, {}", plan.size(), o.output, gguf::name_of(wanted));
+  return 0;
+}
+
+int to_hf(const ConvertOptions& o, const Source& s, ckpt::StoredType type) {
+  const ckpt::ModelFiles files = ckpt::ModelFiles::open(s.folder);
+  std::vector<ckpt::TensorPlan> tensors;
+  for (const auto& l : files.tensors())
+    tensors.push_back({l.entry->name, ckpt::is_float(l.entry->type) ? type : l.entry->type, l.entry->shape});
+  const ckpt::ModelPlan plan = ckpt::plan_model(tensors);
+  const std::string temp = o.output + ".tmp";
+  make_dirs(temp);
+  try {
+    for (const ckpt::FilePlan& file : plan.files) {
+      auto writer = ckpt::SafetensorsWriter::create(temp, file);
+      for (const auto& e : file.entries) {
+        const auto& l = files.at(e.name);
+        const ckpt::Box box = ckpt::whole(e.shape);
+        if (ckpt::is_float(e.type))
+          writer.write(e.name, box, l.file->read<float>(*l.entry).data());
+        else
+          writer.write(e.name, box, l.file->read<i64>(*l.entry).data());
+      }
+      writer.commit();
+    }
+    if (!plan.index_name.empty()) write_file_durable(join_path(temp, plan.index_name), plan.index_json);
+    Json config = s.config;
+    config.erase("torch_dtype");
+    config["dtype"] = type == ckpt::StoredType::f32   ? "float32"
+                      : type == ckpt::StoredType::f16 ? "float16"
+                                                      : "bfloat16";
+    write_file_durable(join_path(temp, "config.json"), config.dump(2) + "\n");
+    for (const char* name : {"generation_config.json", "preprocessor_config.json"})
+      if (const std::string text = read_or_empty(join_path(s.folder, name)); !text.empty())
+        write_file_durable(join_path(temp, name), text);
+    if (has_tokenizer(s.folder)) load_tokenizer(s.folder)->save(temp);
+    sync_dir(temp);
+  } catch (...) {
+    remove_tree(temp);
+    throw;
+  }
+  rename_durable(temp, o.output);
+  info("[convert] {} tensors in {}, {}", tensors.size(), o.output, ckpt::name_of(type));
+  return 0;
+}
+
+}  // namespace
+
+int run_convert(const ConvertOptions& options) {
+  ConvertOptions o = options;
+  while (o.output.size() > 1 && o.output.ends_with("/")) o.output.pop_back();
+  if (exists(o.output)) throw UsageError("[convert] the output {} exists. Name another", o.output);
+  if (o.dtype.empty()) o.dtype = o.to == "hf" ? "f32" : "f16";
+  const auto type = std::ranges::find_if(kTypes, [&](const NamedType& t) { return o.dtype == t.name; });
+  if (type == std::end(kTypes)) throw UsageError("[convert] --dtype {}: no such type", o.dtype);
+  const bool whole =
+      type->type == BlockType::f32 || type->type == BlockType::f16 || type->type == BlockType::bf16;
+  if (is_folder(o.model) && ckpt::is_adapter(o.model)) {
+    if (o.to != "gguf")
+      throw UsageError("[convert] {} is an adapter; merge it: redco merge {} --output FOLDER", o.model,
+                       o.model);
+    if (!whole) throw UsageError("[convert] --dtype {}: adapters are stored as f32, f16 or bf16", o.dtype);
+    return adapter_to_gguf(o, type->type);
+  }
+  const std::string found = ckpt::local_source(o.model);
+  const Source s = open_source(gguf::folder_of(found));
+  if (o.to == "gguf") {
+    if (!o.output.ends_with(".gguf"))
+      throw UsageError("[convert] --output {}: expected a file that ends in .gguf", o.output);
+    return to_gguf(o, s, type->type);
+  }
+  if (!whole) throw UsageError("[convert] --dtype {} needs --to gguf; expected f32, f16 or bf16", o.dtype);
+  return to_hf(o, s,
+               type->type == BlockType::f32   ? ckpt::StoredType::f32
+               : type->type == BlockType::f16 ? ckpt::StoredType::f16
+                                              : ckpt::StoredType::bf16);
+}
+
+}  // namespace redco

@@ -1,0 +1,15 @@
+// Numbers to the element types of GGUF files: the inverse of dequantize().
+#pragma once
+
+#include "gguf/block_types.h"
+
+namespace redco::gguf {
+
+// Types that quantize() writes: F32, F16, BF16, Q4_0, Q4_1, Q8_0, Q4_K, Q6_K.
+bool is_written(BlockType t);
+
+// Quantizes n blocks of size_of(t).elements numbers. Scales and minima of 4 bits are those with the least sum
+// of squared errors among the candidates that ggml tries. REQUIRES: is_written(t), finite numbers.
+void quantize(BlockType t, const float* x, i64 n, unsigned char* blocks);
+
+}  // namespace redco::gguf

@@ -1,0 +1,136 @@
+// redco convert: folders to GGUF files and back.
+#include "commands/convert.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "ckpt/model_files.h"
+#include "gguf/folder.h"
+#include "support/error_text.h"
+#include "support/temp_dir.h"
+#include "tokenizers/tokenizer.h"
+
+namespace redco {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::ordered_json;
+
+const std::string kFixtures = REDCO_FIXTURES;
+
+class Convert : public ::testing::Test {
+ protected:
+  Convert() { setenv("XDG_CACHE_HOME", (dir_ / "cache").c_str(), 1); }
+  // A copy of a fixture's model, with a tokenizer.
+  std::string folder(const std::string& name, const std::string& tokenizer = "") {
+    const std::string to = dir_ / ("in-" + name + tokenizer);
+    std::filesystem::create_directories(to);
+    for (const char* file : {"config.json", "model.safetensors", "generation_config.json"})
+      if (std::filesystem::exists(kFixtures + "/" + name + "/" + file))
+        std::filesystem::copy_file(kFixtures + "/" + name + "/" + file, to + "/" + file);
+    for (const char* file : {"tokenizer.json", "tokenizer_config.json"})
+      if (!tokenizer.empty())
+        std::filesystem::copy_file(kFixtures + "/tokenizers/" + tokenizer + "/" + file, to + "/" + file);
+    return to;
+  }
+  std::string convert(const std::string& model, const std::string& to, const std::string& dtype) {
+    const std::string out = dir_ / fmt::format("out{}{}", count_++, to == "gguf" ? ".gguf" : "");
+    EXPECT_EQ(run_convert({.model = model, .to = to, .output = out, .dtype = dtype, .base = ""}), 0);
+    return out;
+  }
+  std::string refused(const std::string& model) {
+    const std::string out = dir_ / "refused.gguf";
+    const std::string text = error_text<Error>(
+        [&] { run_convert({.model = model, .to = "gguf", .output = out, .dtype = "f32", .base = ""}); });
+    EXPECT_FALSE(std::filesystem::exists(out));
+    EXPECT_FALSE(std::filesystem::exists(out + ".tmp.gguf"));
+    return text;
+  }
+
+  test::TempDir dir_;
+  int count_ = 0;
+};
+
+TEST_F(Convert, ThereAndBack) {
+  for (const char* name : {"llama", "llama-rope-llama3", "llama-rope-yarn", "llama-rope-linear", "mixtral",
+                           "qwen3_moe", "qwen2_moe", "gemma", "gemma2", "phi3", "phi3-longrope", "gpt2"}) {
+    SCOPED_TRACE(name);
+    const std::string in = folder(name);
+    if (std::string_view(name).starts_with("gemma")) {
+      // A file has no key for the scale of the scores.
+      Json config = Json::parse(test::slurp(in + "/config.json"));
+      if (config.contains("query_pre_attn_scalar")) config["query_pre_attn_scalar"] = config["head_dim"];
+      test::spill(in + "/config.json", config.dump());
+    }
+    std::string back;
+    ASSERT_NO_THROW(back = convert(convert(in, "gguf", "f32"), "hf", "f32"));
+    const auto want = ckpt::ModelFiles::open(in), got = ckpt::ModelFiles::open(back);
+    // The norms of Gemma are stored as 1 + w, and the tied head of GPT-2 once.
+    const float tolerance = std::string_view(name).starts_with("gemma") ? 2e-7F : 0;
+    for (const auto& l : want.tensors()) {
+      const auto* other = got.find(l.entry->name);
+      if (!other) other = got.find("transformer." + l.entry->name);
+      if (!other && (l.entry->name == "lm_head.weight" || l.entry->name.ends_with("attn.bias"))) continue;
+      ASSERT_TRUE(other) << l.entry->name;
+      const auto x = l.file->read<float>(*l.entry), y = other->file->read<float>(*other->entry);
+      ASSERT_EQ(l.entry->shape, other->entry->shape) << l.entry->name;
+      for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x[i], y[i], tolerance) << l.entry->name;
+    }
+  }
+}
+
+TEST_F(Convert, Tokenizers) {
+  for (const auto& [model, tokenizer] :
+       {std::pair("llama", "llama2"), std::pair("llama", "gpt2"), std::pair("gpt2", "gpt2")}) {
+    SCOPED_TRACE(tokenizer);
+    const std::string in = folder(model, tokenizer);
+    if (std::string(model) == "gpt2") {  // rows for each id
+      Json config = Json::parse(test::slurp(in + "/config.json"));
+      if (config["vocab_size"] < 512) continue;
+    }
+    const auto own = load_tokenizer(in), read = load_tokenizer(convert(in, "hf", "f32"));
+    const std::string file = convert(in, "gguf", "f16");
+    const auto from_file = load_tokenizer(gguf::folder_of(file));
+    for (const char* text : {"Hello there", " x  y", "a\nb 12"}) {
+      EXPECT_EQ(read->encode(text), own->encode(text));
+      EXPECT_EQ(from_file->encode(text), own->encode(text));
+    }
+    EXPECT_EQ(from_file->special().eos, own->special().eos);
+  }
+}
+
+TEST_F(Convert, WhatAFileCannotHoldIsAnError) {
+  EXPECT_THAT(refused(folder("gemma3")), HasSubstr("rope_local_base_freq is 5000"));
+  EXPECT_THAT(refused(folder("qwen3")), HasSubstr("attention_bias=true has no key in a GGUF file"));
+  EXPECT_THAT(refused(kFixtures + "/opt"), HasSubstr("hold no models of type opt"));
+  const std::string in = folder("llama");
+  Json config = Json::parse(test::slurp(in + "/config.json"));
+  config["hidden_act"] = "gelu";
+  test::spill(in + "/config.json", config.dump());
+  EXPECT_THAT(refused(in), HasSubstr("hidden_act is"));
+  EXPECT_THAT(refused(folder("llama", "t5")), HasSubstr("Unigram"));
+  EXPECT_THAT(error_text<Error>([&] {
+                run_convert({"/nowhere", "hf", dir_ / "x", "f32", ""});
+              }),
+              HasSubstr("no such folder or GGUF file"));
+  EXPECT_THAT(error_text<Error>([&] {
+                run_convert({in, "hf", dir_ / "x", "q4_k", ""});
+              }),
+              HasSubstr("--to gguf"));
+  EXPECT_THAT(error_text<Error>([&] {
+                run_convert({in, "gguf", dir_.path(), "f32", ""});
+              }),
+              HasSubstr("exists"));
+}
+
+TEST_F(Convert, Adapters) {
+  const std::string out = dir_ / "adapter.gguf";
+  EXPECT_EQ(run_convert({kFixtures + "/lora-gpt2", "gguf", out, "f32", kFixtures + "/gpt2"}), 0);
+  EXPECT_GT(std::filesystem::file_size(out), 100U);
+}
+
+}  // namespace
+}  // namespace redco
