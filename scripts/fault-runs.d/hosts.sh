@@ -100,7 +100,7 @@ kill_launcher_on_host() { # the redco without a rank
   done
 }
 
-# The command starts its ranks again: it finishes by itself.
+# The command starts its ranks again and finishes.
 host_restart() { # WHAT ...
   RESTARTS=3
   exec 8>/tmp/netns.lock
