@@ -19,7 +19,8 @@ void add_sbatch(CLI::App& app, Invocation& run) {
   CLI::App* c = add_command(app, "sbatch",
                             "Print a SLURM script for the job; it saves before the time limit and resumes",
                             "  redco sbatch job.yaml parallel.n_ranks=8 --nodes 2 --time 12:00:00 > job.sh\n"
-                            "  redco sbatch job.yaml --partition long --submit\n");
+                            "  redco sbatch job.yaml --partition long --submit\n"
+                            "  redco sbatch job.yaml --array sweep.yaml --submit\n");
   add_job_words(*c, o->job);
   c->add_flag("--submit", o->submit, "submit the script with sbatch instead of printing it");
   c->add_option("--command", b.command, "command that the script runs")
@@ -29,6 +30,13 @@ void add_sbatch(CLI::App& app, Invocation& run) {
       ->check(CLI::Range(1, 65536));
   c->add_option("--partition", b.partition, "SLURM partition");
   c->add_option("--account", b.account, "SLURM account");
+  c->add_option("--qos", b.qos, "SLURM quality of service");
+  c->add_option("--constraint", b.constraint, "features that the nodes must have, e.g. 'zen4&ib'");
+  c->add_option("--module", b.modules, "environment module to load before the command; may be repeated");
+  c->add_option("--array", b.sweep,
+                "YAML file of keys with lists of values: a job array with a task for each combination, in "
+                "workdir/task-N; `redco report WORKDIR/task-*` compares them");
+  c->add_flag("!--no-requeue", b.requeue, "do not requeue the job after it has saved before its time limit");
   c->add_option("--time", b.time_limit,
                 "time limit in SLURM's form: 30, 12:00:00, 2-00:00:00; default: from the predicted time of "
                 "train.max_steps, if redco plan can predict it");

@@ -3,7 +3,7 @@
 why_skipped() { # NAME@RANKS: prints why it cannot be tried here
   local tool=""
   case $1 in
-    host-*) tool=netns-hosts ;;
+    host-* | restart-*) tool=netns-hosts ;;
     slurm-*) tool=local-slurm ;;
     full-disk@*) ;;
     *) return 0 ;;
@@ -29,7 +29,7 @@ host_processes() {
 host_train() { # NAME
   (cd "$TRY" && exec setsid "$SHARED/netns-hosts" exec redco-a "$REDCO" train job.yaml \
     $( ((NUMBER % 2)) || echo parallel.n_model_shards=2) 'parallel.hosts=[redco-a:1, redco-b:1]' \
-    "fault.timeout=$HOST_TIMEOUT" >"$1.out" 2>"$1.err" </dev/null 8>&-) &
+    "fault.timeout=$HOST_TIMEOUT" "fault.max_restarts=${RESTARTS:-0}" >"$1.out" 2>"$1.err" </dev/null 8>&-) &
   LAUNCHER=$!
   ERR=$TRY/$1.err
   now
@@ -99,6 +99,38 @@ kill_launcher_on_host() { # the redco without a rank
     grep -qzs '^OMPI_COMM_WORLD_RANK=' "/proc/$pid/environ" || send KILL "$pid"
   done
 }
+
+# The command starts its ranks again and finishes.
+host_restart() { # WHAT ...
+  RESTARTS=3
+  exec 8>/tmp/netns.lock
+  flock 8
+  hosts down
+  hosts up 2 || { broke "netns-hosts does not start" && return; }
+  host_train run
+  pause
+  mark
+  "$@"
+  host_settle 120
+  expect_end 0
+  note
+  LOST=$(sed -n 's/.*"lost_steps":\([0-9]*\).*/\1/p' "$TRY/run/history.jsonl" 2>/dev/null | paste -sd+ - | sed 's/^$/0/' | bc)
+  MESSAGE=$(grep -s 'restart [0-9]* of' "$TRY/run.err" | tail -n 1)
+  compare
+  hosts down
+  exec 8>&-
+}
+cut_and_heal() {
+  hosts cut redco-b
+  until_true grep -qs 'restart 1 of' "$ERR"
+  hosts heal redco-b
+}
+fault restart-cut "2" "two hosts: the link of one is cut, healed after the first restart; the command finishes" 3
+try_restart_cut() { host_restart cut_and_heal; }
+fault restart-rank "2" "two hosts: SIGKILL to the rank on one; the command finishes" 3
+try_restart_rank() { host_restart kill_on redco-b redco; }
+fault restart-orted "2" "two hosts: SIGKILL to Open MPI's daemon on one; the command finishes" 3
+try_restart_orted() { host_restart kill_on redco-b orted; }
 
 SECTION_NOW="SLURM"
 slurm() { "$SHARED/local-slurm" "$@" 8>&-; }

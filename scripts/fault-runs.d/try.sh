@@ -11,6 +11,7 @@ train:
 eval: {every_n_steps: 10}
 checkpoint: {every_n_steps: 5, keep_last: 3, save_best_by: {min: [loss]}}
 parallel: {threads_per_rank: 1}
+fault: {max_restarts: 0}
 predict:
   {input: prompts.jsonl, output: answers.jsonl, max_new_tokens: 24, batch_size: 4,
   temperature: 1}

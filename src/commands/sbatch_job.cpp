@@ -7,12 +7,14 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/words.h"
 #include "commands/plan_job.h"
+#include "commands/sweep.h"
 #include "launch/host.h"
 #include "launch/sbatch.h"
 #include "launch/topology.h"
@@ -81,9 +83,20 @@ std::string sbatch_script(const JobConfig& job, const SbatchOptions& o) {
   r.overrides.assign(o.files.begin() + 1, o.files.end());
   r.overrides.insert(r.overrides.end(), o.overrides.begin(), o.overrides.end());
   r.job_name = o.job_name.value_or("redco-" + stem(o.files.front()));
-  r.output = o.output;
+  r.output = o.sweep && o.output == SbatchOptions().output ? "slurm-%A_%a.out" : o.output;
   r.partition = o.partition;
   r.account = o.account;
+  r.qos = o.qos;
+  r.constraint = o.constraint;
+  r.modules = o.modules;
+  r.requeue = o.requeue;
+  if (o.sweep) {
+    if (!job.workdir) throw UsageError("[sbatch] --array needs workdir, the folder of the tasks' workdirs");
+    const Sweep sweep = read_sweep(*o.sweep);
+    r.tasks = static_cast<i64>(sweep.tasks.size());
+    r.sweep_folder = write_sweep(sweep, std::filesystem::absolute(*job.workdir).string());
+    info("[sbatch] {} of {}, with workdirs {}/task-N", counted(r.tasks, "task"), *o.sweep, *job.workdir);
+  }
   r.time_limit = o.time_limit;
   r.launcher = o.launcher == "srun"     ? SbatchRequest::Launcher::srun
                : o.launcher == "mpirun" ? SbatchRequest::Launcher::mpirun

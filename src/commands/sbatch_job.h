@@ -14,7 +14,10 @@ struct SbatchOptions {
   std::string command = "train";
   std::vector<std::string> files, overrides;               // the job's words, as given
   std::string output = "slurm-%j.out", launcher = "auto";  // auto, srun or mpirun
-  std::optional<std::string> job_name, partition, account, time_limit, memory;
+  std::optional<std::string> job_name, partition, account, qos, constraint, time_limit, memory;
+  std::vector<std::string> modules;
+  std::optional<std::string> sweep;  // file of commands/sweep.h: a job array with a task for each combination
+  bool requeue = true;
   std::optional<i64> nodes;
 };
 

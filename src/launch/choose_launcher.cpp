@@ -80,6 +80,8 @@ void set_up(const LaunchRequest& r, const Environment& ranks, bool other_hosts, 
   for (const auto& [name, value] : r.environment)
     for (const char* prefix : {"PMIX_", "PMI_", "SLURM_STEP"})
       if (begins(name, prefix) && !begins(name, "PMIX_MCA_")) m.dropped.insert(name);
+  // It counts the tasks of the step; without the step's list of nodes it would contradict the job's.
+  if (has(r.environment, "SLURM_STEP_ID")) m.dropped.insert("SLURM_TASKS_PER_NODE");
 }
 
 // If the hosts' CPUs differ, all ranks use the lowest instruction set, so that the same kernels run
@@ -112,6 +114,11 @@ void check_connected(const LaunchRequest& r, const std::optional<SlurmJob>& slur
         "--mpi=list` lists what this cluster supports), or run the command once in the allocation, without "
         "srun",
         slurm->step_tasks);
+  if (has(r.environment, "SLURM_HET_SIZE") && r.environment.at("SLURM_HET_SIZE") != "1")
+    throw UsageError(
+        "[slurm] this is a heterogeneous job (SLURM_HET_SIZE={}), of which a process sees the nodes of one "
+        "component. Submit a job with one component: `redco sbatch` writes the script",
+        excerpt(r.environment.at("SLURM_HET_SIZE")));
   const auto pmi = r.environment.find("PMI_SIZE");
   if (pmi != r.environment.end() && pmi->second.size() < 9 && std::atoi(pmi->second.c_str()) > 1)
     throw UsageError(

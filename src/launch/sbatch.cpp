@@ -153,6 +153,9 @@ std::string make_sbatch_script(const SbatchRequest& r) {
   s += directive("cpus-per-task", r.threads_per_rank);
   if (r.partition) s += directive("partition", *r.partition);
   if (r.account) s += directive("account", *r.account);
+  if (r.qos) s += directive("qos", *r.qos);
+  if (r.constraint) s += directive("constraint", *r.constraint);
+  if (r.tasks > 0) s += directive("array", fmt::format("0-{}", r.tasks - 1));
   if (r.time_limit) s += directive("time", *r.time_limit);
   if (r.memory_per_node) s += directive("mem", fmt::format("{}M", *r.memory_per_node));
   s += directive("output", r.output);
@@ -161,9 +164,14 @@ std::string make_sbatch_script(const SbatchRequest& r) {
   s += r.requeue ? "#SBATCH --requeue\n" : "#SBATCH --no-requeue\n";
 
   s += "\n# Written by `redco sbatch`; you may edit it.\n";
+  for (const std::string& m : r.modules) s += "module load " + shell_quote(m) + " || exit 2\n";
   std::vector<std::string> words{shell_quote(r.program), shell_quote(r.command), shell_quote(r.job_file)};
   for (const auto& o : r.overrides) words.push_back(shell_quote(o));
   s += fmt::format("command=({})\n", fmt::join(words, " "));
+  if (r.tasks > 0)
+    s += fmt::format(
+        "mapfile -t sweep <{}/task-\"$SLURM_ARRAY_TASK_ID\".txt || exit 2\ncommand+=(\"${{sweep[@]}}\")\n",
+        shell_quote(r.sweep_folder));
   // Since SLURM 22.05 srun does not inherit --cpus-per-task from the job. Without --kill-on-bad-exit a step
   // hangs when a rank is killed.
   const std::string srun =

@@ -23,8 +23,13 @@ struct SbatchRequest {
   i64 nodes = 1, ranks = 1;             // ranks are spread evenly; the first nodes take the remainder
   i64 threads_per_rank = 1;             // cores of a rank
   std::string output = "slurm-%j.out";  // SLURM's own patterns: %j job, %x name
-  std::optional<std::string> partition, account,
-      time_limit;                      // in SLURM's format: 1-12:00:00, 30 (minutes)
+  std::optional<std::string> partition, account, qos, constraint;
+  std::optional<std::string> time_limit;  // in SLURM's format: 1-12:00:00, 30 (minutes)
+  std::vector<std::string> modules;       // `module load` before the command
+  // A job array of this many tasks; task N adds the lines of sweep_folder/task-N.txt to the overrides. 0:
+  // none.
+  i64 tasks = 0;
+  std::string sweep_folder;
   std::optional<i64> memory_per_node;  // MiB
   i64 save_seconds = 120;  // s before the time limit when ranks get SIGUSR1; they save and end with code 8
   bool requeue = true;     // requeue the job after it has saved

@@ -39,6 +39,38 @@ TEST(SbatchJob, RequestsTheHostsAndRanksOfTheJob) {
               AllOf(HasSubstr("#SBATCH --nodes=3\n"), HasSubstr("#SBATCH --ntasks=5\n")));
 }
 
+TEST(SbatchJob, ASweepIsAJobArray) {
+  const test::TempDir dir;
+  test::spill(dir / "sweep.yaml", "train.learning_rate: [1.0e-3, 3.0e-4]\ntrain.optimizer: [adamw, 'sgd']\n");
+  SbatchOptions o;
+  o.sweep = dir / "sweep.yaml";
+  o.qos = "long";
+  o.constraint = "zen4&ib";
+  o.modules = {"openmpi/4.1"};
+  o.requeue = false;
+  const std::string s = script({"workdir=" + (dir / "runs")}, o);
+  EXPECT_THAT(s, AllOf(HasSubstr("#SBATCH --array=0-3\n"), HasSubstr("#SBATCH --output=slurm-%A_%a.out\n"),
+                       HasSubstr("#SBATCH --qos=long\n"), HasSubstr("#SBATCH --constraint=zen4&ib\n"),
+                       HasSubstr("#SBATCH --no-requeue\n"), HasSubstr("module load openmpi/4.1 || exit 2\n"),
+                       HasSubstr("/runs/sweep/task-\"$SLURM_ARRAY_TASK_ID\".txt")));
+  EXPECT_EQ(test::slurp(dir / "runs/sweep/task-0.txt"),
+            "train.learning_rate=1.0e-3\ntrain.optimizer=adamw\n");
+  EXPECT_EQ(test::slurp(dir / "runs/sweep/task-3.txt"),
+            "train.learning_rate=3.0e-4\ntrain.optimizer='sgd'\n");
+  script({"workdir=" + (dir / "runs")}, o);  // the same sweep again
+  test::spill(dir / "sweep.yaml", "train.seed: [1, 2]\n");
+  EXPECT_THAT(usage_error([&] { script({"workdir=" + (dir / "runs")}, o); }),
+              HasSubstr("holds another sweep"));
+  for (const auto& [text, problem] :
+       {std::pair("train.sed: [1]\n", "no key 'train.sed'; did you mean train.seed?"),
+        std::pair("train.seed: 1\n", "train.seed needs a list"),
+        std::pair("train.seed: []\n", "train.seed needs a list"),
+        std::pair("workdir: [a]\n", "remove the key"), std::pair("", "expected keys")}) {
+    test::spill(dir / "sweep.yaml", text);
+    EXPECT_THAT(usage_error([&] { script({"workdir=" + (dir / "other")}, o); }), HasSubstr(problem));
+  }
+}
+
 TEST(SbatchJob, OptionsOverrideTheJob) {
   SbatchOptions o;
   o.nodes = 2;

@@ -263,7 +263,7 @@ TEST(PlanLaunch, AShellInAStepOfOneTaskStartsItsRanks) {
   EXPECT_EQ(p.threads_per_rank, 2);
   EXPECT_THAT(line(p), HasSubstr("--mca ess ^slurm --mca plm ^slurm --mca ras ^slurm"));
   EXPECT_THAT(p.mpirun.dropped, ElementsAre("PMIX_NAMESPACE", "PMIX_RANK", "SLURM_STEPID", "SLURM_STEP_ID",
-                                            "SLURM_STEP_NUM_TASKS"));
+                                            "SLURM_STEP_NUM_TASKS", "SLURM_TASKS_PER_NODE"));
   // With several tasks the allocation's tasks are the ranks.
   r.environment["SLURM_TASKS_PER_NODE"] = "4";
   EXPECT_EQ(plan_launch(r).n_ranks, 4);
@@ -320,6 +320,29 @@ TEST(PlanLaunch, BadNumbers) {
   r.hosts = {"a:4"};
   r.n_ranks = 8;
   EXPECT_THAT(usage_error([&] { plan_launch(r); }), HasSubstr("n_ranks=8, but the 1 host has 4 slots"));
+}
+
+TEST(PlanLaunch, AHeterogeneousSlurmJobIsRefused) {
+  auto r = request();
+  r.environment = {{"SLURM_JOB_ID", "7"}, {"SLURM_JOB_NODELIST", "n1"}, {"SLURM_HET_SIZE", "2"}};
+  EXPECT_THAT(usage_error([&] { plan_launch(r); }), HasSubstr("heterogeneous job (SLURM_HET_SIZE=2)"));
+  r.environment["SLURM_HET_SIZE"] = "1";
+  plan_launch(r);
+}
+
+// A step of one task in a job of two nodes: the ranks' environment must not contradict itself.
+TEST(PlanLaunch, AShellInAStepDropsTheTasksOfTheStep) {
+  auto r = request();
+  r.environment = {
+      {"SLURM_JOB_ID", "7"},         {"SLURM_JOB_NODELIST", "n[1-2]"},   {"SLURM_STEP_ID", "0"},
+      {"SLURM_STEP_NODELIST", "n1"}, {"SLURM_STEP_TASKS_PER_NODE", "1"}, {"SLURM_TASKS_PER_NODE", "1"},
+      {"SLURM_STEP_NUM_TASKS", "1"}};
+  r.n_ranks = 2;
+  const auto p = plan_launch(r);
+  EXPECT_EQ(p.way, LaunchPlan::Way::mpirun);
+  Environment left = r.environment;
+  for (const std::string& name : p.mpirun.dropped) left.erase(name);
+  EXPECT_EQ(detect_slurm(left)->nodes.size(), 2u);  // consistent
 }
 
 TEST(PlanLaunch, NetworksOfAllHostsGoToMpirun) {

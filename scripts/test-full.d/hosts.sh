@@ -1,0 +1,183 @@
+# The part `hosts` of test-full: trainings on hosts made of namespaces (scripts/netns-hosts), which are killed, cut
+# from the network and connected again. Root only. Sourced by test-full.
+
+NET=$SCRIPTS/netns-hosts
+export NETNS_HOSTS_PREFIX=redcot
+
+on() { "$NET" exec "redcot-$1" "${@:2}"; } # HOST COMMAND ...
+# The pids of redco on a host, as the host sees them. WHICH: ranks or launchers.
+pids_on() {
+  local negate=''
+  [[ $2 == ranks ]] || negate='!'
+  # shellcheck disable=SC2016
+  on "$1" bash -c 'for p in $(pgrep -x redco); do '"$negate"' grep -qz "^OMPI_COMM_WORLD_RANK=" /proc/$p/environ && echo $p; done'
+}
+hosts_of() { local h out=(); for h in "$@"; do out+=("redcot-$h:1"); done; (IFS=, && echo "[${out[*]}]"); }
+
+hosts_job() {
+  local i
+  for ((i = 1; i <= 2000; i++)); do
+    echo "the quick brown fox jumps over the lazy dog $((i * 7919 % 1000)) times and runs $((i * i % 97)) far"
+  done >"$folder/train.txt"
+  cat >"$folder/job.yaml" <<'JOB'
+model: {arch: gpt2, tokenizer: bytes, n_layer: 2, n_embd: 64, n_head: 4, n_positions: 64, resid_pdrop: 0.1}
+data: {train: train.txt}
+train: {global_batch_size: 48, per_device_batch_size: 4, max_steps: 60, learning_rate: 3.0e-3, warmup_steps: 5, logging_steps: 1}
+checkpoint: {every_n_steps: 5, keep_last: 3}
+parallel: {threads_per_rank: 1}
+fault: {timeout: 6}
+JOB
+}
+
+# Starts a training of the given name on host a, in the background. NAME HOSTS [words ...]
+begin() {
+  name=$1
+  (cd "$folder" && exec "$NET" exec redcot-a "$REDCO" train job.yaml "workdir=$name" ${2:+"parallel.hosts=$2"} "${@:3}" \
+    >"$name.out" 2>"$name.err" </dev/null) &
+  launcher=$!
+}
+last_step() { tail -n 1 "$folder/$name/metrics.jsonl" 2>/dev/null | sed -n 's/^{"step":\([0-9]*\),.*/\1/p'; }
+at_step() { local s; s=$(last_step) && ((${s:-0} >= $1)); }
+finished() { # CODE: the command ends with it within 120 s, and leaves no process on any host
+  local code=0 h i
+  for ((i = 0; i < 1200; i++)); do kill -0 "$launcher" 2>/dev/null || break; sleep 0.1; done
+  ((i < 1200)) || { say "the command did not end" && kill -KILL "$launcher"; }
+  wait "$launcher" 2>/dev/null || code=$?
+  ((code == $1)) || { say "$name ended with $code, expected $1" && tail -n 20 "$folder/$name.err" >&2 && return 1; }
+  for h in $("$NET" list | tr , ' '); do
+    for ((i = 0; i < 200; i++)); do
+      "$NET" exec "$h" sh -c 'pgrep -x redco || pgrep -x orted || pgrep -x mpirun' >/dev/null || break
+      sleep 0.1
+    done
+    ((i < 200)) || { say "processes are left on $h" && return 1; }
+  done
+}
+said() { grep -q -- "$1" "$folder/$name.err" || { say "not in $name.err: $1" && tail -n 20 "$folder/$name.err" >&2 && return 1; }; }
+steps_once() { # each step is in metrics.jsonl once
+  [[ $(sed -n 's/^{"step":\([0-9]*\),.*/\1/p' "$folder/$name/metrics.jsonl" | sort -n | uniq -c | awk '$1 != 1' | wc -l) == 0 ]] &&
+    [[ $(last_step) == "$1" ]]
+}
+equal_to() { # the parameters and the optimizer state of another run
+  local file
+  for file in model.safetensors training/optimizer.safetensors; do
+    cmp "$folder/$name/checkpoints/last/$file" "$folder/$1/checkpoints/last/$file" || return 1
+  done
+}
+
+hosts_undisturbed() { # what the others are compared with
+  begin whole "$(hosts_of a b)" && finished 0 && steps_once 60
+}
+hosts_table() {
+  on a "$REDCO" hosts "$folder/job.yaml" "workdir=$folder/none" "parallel.hosts=$(hosts_of a b c d)" >"$folder/table" || return 1
+  (($(grep -c 'redcot-.*shared' "$folder/table") == 4)) && [[ ! -e $folder/none ]]
+}
+hosts_unshared_workdir() { # before any rank starts
+  mkdir -p "$folder/own" && on b mount -t tmpfs tmpfs "$folder/own" || return 1
+  begin own "$(hosts_of a b)" && finished 2 && said 'host redcot-b: .*Put workdir on a file system that all hosts share'
+  local status=$?
+  on b umount "$folder/own"
+  return "$status"
+}
+hosts_unreachable_at_the_start() {
+  "$NET" cut redcot-c && begin unreachable "$(hosts_of a c)"
+  finished 5 && said 'host redcot-c: ssh cannot connect' && [[ ! -e $folder/unreachable/metrics.jsonl ]]
+  local status=$?
+  "$NET" heal redcot-c
+  return "$status"
+}
+hosts_killed_rank() {
+  begin killed "$(hosts_of a b)" && within 60 at_step 22 && on b kill -KILL $(pids_on b ranks) &&
+    finished 0 && said 'restart 1 of 3' && steps_once 60 && equal_to whole
+}
+hosts_all_processes_of_a_host() {
+  begin host "$(hosts_of a b)" && within 60 at_step 22 && on b pkill -KILL -x 'redco|orted' &&
+    finished 0 && said 'restart 1 of 3' && steps_once 60 && equal_to whole
+}
+hosts_stopped_rank() {
+  begin stopped "$(hosts_of a b)" && within 60 at_step 22 && on b kill -STOP $(pids_on b ranks) &&
+    finished 0 && said 'no message for 6 s' && steps_once 60 && equal_to whole
+}
+# The first rank is on the host without network: its lock and its last save may come back.
+hosts_first_rank_cut_and_healed() {
+  begin first "$(hosts_of b c)" && within 60 at_step 22 && "$NET" cut redcot-b && within 60 in_file 'restart 1 of 3' "$folder/first.err" &&
+    "$NET" heal redcot-b && finished 0 && steps_once 60 && equal_to whole
+}
+# 2 x 2: one host is cut at step 20 and healed at step 60.
+hosts_elastic() {
+  begin elastic "$(hosts_of a b c d)" parallel.n_model_shards=2 fault.elastic=true train.max_steps=600 &&
+    within 60 at_step 20 && "$NET" cut redcot-d && within 90 at_step 60 && "$NET" heal redcot-d &&
+    finished 0 && said 'dp 1 instead of 2' && said 'starts on all hosts' && steps_once 600
+}
+hosts_spare() { # another host has slots for the ranks of the lost one
+  begin spare "$(hosts_of a b c)" parallel.n_ranks=2 && within 60 at_step 22 && "$NET" cut redcot-b &&
+    finished 0 && said 'the other hosts have slots for all 2 ranks' && steps_once 60 && equal_to whole
+  local status=$?
+  "$NET" heal redcot-b
+  return "$status"
+}
+hosts_budget() { # a host that stays away
+  begin budget "$(hosts_of a b)" fault.max_restarts=1 && within 60 at_step 22 && "$NET" cut redcot-b &&
+    finished 5 && said 'no further start: 1 restart brought no newer checkpoint'
+  local status=$?
+  "$NET" heal redcot-b
+  return "$status"
+}
+# The kernel mounts a damaged file system read-only: that needs a person, and no restart.
+hosts_read_only_remount() {
+  local status=0 device
+  truncate -s 64M "$folder/image" && mkfs.ext4 -q -F "$folder/image" >/dev/null && mkdir -p "$folder/mount" &&
+    mount -o loop,errors=remount-ro "$folder/image" "$folder/mount" || return 1
+  device=/sys/fs/ext4/$(basename "$(findmnt -no SOURCE "$folder/mount")")
+  read_only_train
+  name=mount/run
+  within 60 at_step 12 && echo 1 >"$device/trigger_fs_error" || status=1
+  name=ro
+  finished 7 && said 'Read-only file system' && ! in_file 'restart 1' "$folder/ro.err" || status=1
+  umount "$folder/mount" && fsck.ext4 -p "$folder/image" >/dev/null
+  mount -o loop "$folder/image" "$folder/mount" || return 1
+  read_only_train
+  finished 0 && cmp "$folder/mount/run/checkpoints/last/model.safetensors" "$folder/whole/checkpoints/last/model.safetensors" &&
+    name=mount/run && steps_once 60 || status=1
+  umount "$folder/mount"
+  return "$status"
+}
+read_only_train() {
+  (cd "$folder" && exec "$REDCO" train job.yaml workdir=mount/run parallel.n_ranks=2 >ro.out 2>ro.err </dev/null) &
+  launcher=$!
+}
+hosts_without_home() {
+  (cd "$folder" && env -u HOME "$REDCO" train job.yaml workdir=nohome parallel.n_ranks=2 train.max_steps=4 train.warmup_steps=0 >nohome.out \
+    2>nohome.err </dev/null) && [[ -e $folder/nohome/checkpoints/last/model.safetensors ]]
+}
+hosts_without_ssh() {
+  local h i=0 members=()
+  for h in a b c; do on "$h" pkill -x sshd; done
+  (umask 077 && head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$folder/key")
+  for h in b c; do
+    i=$((i + 1))
+    (cd "$folder" && exec "$NET" exec "redcot-$h" "$REDCO" train job.yaml --n-processes 3 --process-id $i --host0-address redcot-a \
+      --key-file key >"member$i.out" 2>"member$i.err" </dev/null) &
+    members+=($!)
+  done
+  begin joined "" --n-processes 3 --process-id 0 --host0-address redcot-a --key-file key &&
+    within 60 at_step 22 && on b kill -KILL $(pids_on b ranks) && finished 0 && said 'restart 1 of 3' && steps_once 60 || return 1
+  for i in "${members[@]}"; do wait "$i" || return 1; done
+}
+
+part_hosts() {
+  ((EUID == 0)) || { echo "netns-hosts needs root" && return "$SKIP"; }
+  [[ -n ${REDCO:-} ]] || { "$SCRIPTS/build" && REDCO=$BUILD/bin/redco; } || return 1
+  local folder name launcher check failures=0
+  folder=$(mktemp -d /tmp/redco-hosts-test.XXXXXX)
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  "$NET" down && "$NET" up 4 || return 1
+  hosts_job
+  for check in undisturbed table unshared_workdir unreachable_at_the_start killed_rank all_processes_of_a_host stopped_rank \
+    first_rank_cut_and_healed elastic spare budget read_only_remount without_home without_ssh; do
+    [[ $check == undisturbed || -z ${ONLY_HOSTS:-} || " $ONLY_HOSTS " == *" $check "* ]] || continue
+    say "hosts: $check"
+    "hosts_$check" || { failures=$((failures + 1)) && say "FAILED: $check"; }
+  done
+  "$NET" down
+  ((failures == 0)) && rm -rf "$folder"
+}
