@@ -116,7 +116,7 @@ std::string build_lm_data(const LmDataRequest& r) {
                              r.cache, show);
   }
   const std::optional<ChatTemplate> chat = job_chat_template(*r.job, *r.tokenizer, r.folder);
-  note_end_token(*r.tokenizer, "texts and completions");
+  if (!chat) note_end_token(*r.tokenizer, "texts and completions");
   const ExampleSource source{.paths = files,
                              .fields = d.fields,
                              .chat = chat ? &*chat : nullptr,

@@ -128,8 +128,9 @@ TextGeneration eval_generation(const JobConfig& job, const ModelSource& source, 
 const Tokenizer& tokenizer_of(const PredictModel& m) {
   if (!m.tokenizer)
     throw UsageError(
-        "[model] no tokenizer. Give model.tokenizer (`bytes` or a tokenizer's folder). A pipeline that reads no text "
-        "needs a function request()");
+        "[model] {} has no tokenizer (tokenizer.json, tokenizer.model, vocab.json, ...). Give model.tokenizer, a "
+        "folder or `bytes`. Your own pipeline that reads no text needs a function request()",
+        m.source.folder.empty() ? "the model" : m.source.folder);
   if (!m.model)
     throw UsageError("[model] the pipeline has no model. Give model.path, model.preset or model.arch");
   return *m.tokenizer;

@@ -70,6 +70,12 @@ void check_weights(const JobConfig& job) {
   if (job.workdir) {
     const std::string folder = join_path(*job.workdir, workdir::kCheckpoints);
     const bool named = job.model.path || job.model.adapter;
+    if (exists(join_path(*job.workdir, "config.json")) ||
+        exists(join_path(*job.workdir, ckpt::kAdapterConfig)))
+      throw UsageError(
+          "[checkpoint] workdir={} ({}) is the folder of a model or checkpoint, not of a run. Give "
+          "predict.checkpoint={} or model.path={} in place of workdir",
+          *job.workdir, job.origins.where("workdir"), *job.workdir, *job.workdir);
     throw UsageError(
         "[checkpoint] workdir={} ({}) holds no checkpoint: {} {}. Train first (`redco train`), or name "
         "another workdir, {}",

@@ -185,6 +185,20 @@ std::optional<HubSource> hub_source(const std::string& folder) {
 }
 
 std::string hub_hint(const std::string& source) {
+  for (const std::string_view scheme : {"https://", "http://", "hf://"})
+    if (source.starts_with(scheme)) {
+      // https://huggingface.co/ORG/NAME/tree/main -> ORG/NAME
+      std::string rest = source.substr(scheme.size());
+      if (scheme != "hf://") rest.erase(0, std::min(rest.size(), rest.find('/') + 1));
+      for (const char* end : {"/tree/", "/resolve/", "/blob/", "?"})
+        if (const auto at = rest.find(end); at != rest.npos) rest.resize(at);
+      while (rest.ends_with('/')) rest.pop_back();
+      const auto id = parse_id(rest);
+      return fmt::format(
+          "; this is an address, and redco does not download{}",
+          id ? fmt::format(". Get the model with `{}`, then give its id: {}", download_command(*id), rest)
+             : ". Get the model, then give its folder");
+    }
   const auto id = parse_id(source);
   if (!id) return "";
   const auto caches = hub_caches();

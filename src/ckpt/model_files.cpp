@@ -1,6 +1,7 @@
 #include "ckpt/model_files.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -85,6 +86,12 @@ ModelFiles ModelFiles::open(const std::string& folder, const std::string& stem) 
   }
   if (const std::string gguf = gguf::file_in(folder); m.files_.empty() && stem == "model" && !gguf.empty())
     m.files_ = open_gguf(gguf);
+  if (m.files_.empty())
+    for (const std::string& name : list_dir(folder))
+      if (const std::string path = join_path(folder, name);
+          !exists(path) && name.find(stem) != name.npos)  // a link
+        throw ContentsError("{}: the link points to {}, which is missing. Download the model again", path,
+                            std::filesystem::read_symlink(path).string());
   if (m.files_.empty())
     throw ContentsError("{}: the folder has no {}.safetensors, {}.safetensors.index.json or {}.bin", folder,
                         stem, stem, torch);

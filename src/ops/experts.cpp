@@ -25,7 +25,7 @@ i64 leading(const Shape& s) {
 // How an axis cuts the three weights.
 enum class Cut : std::uint8_t { none, experts, inside, other };
 Cut cut_of(const Tensor& gate, const Tensor& up, const Tensor& down, Axis axis) {
-  const Placement &g = gate.layout()[axis], &u = up.layout()[axis], &d = down.layout()[axis];
+  const Placement g = gate.used_layout()[axis], u = up.used_layout()[axis], d = down.used_layout()[axis];
   if (g.is_replicated() && u.is_replicated() && d.is_replicated()) return Cut::none;
   if (g.is_sharded(0) && u == g && d == g) return Cut::experts;
   if (g.is_sharded(1) && u == g && d == Placement::sharded(2, g.unit)) return Cut::inside;
@@ -39,7 +39,7 @@ Cut cut_of(const Tensor& gate, const Tensor& up, const Tensor& down, Axis axis) 
 Shape hidden_shape(const Tensor& x, const Tensor& gate, i64 per_row) {
   bool whole = true;
   const Mesh& mesh = Context::current().mesh();
-  for (Axis a : mesh.axes()) whole = whole && (!gate.layout()[a].is_sharded(0) || mesh.size(a) == 1);
+  for (Axis a : mesh.axes()) whole = whole && (!gate.used_layout()[a].is_sharded(0) || mesh.size(a) == 1);
   Shape s = x.shape();
   s.back() = whole ? 2 * per_row * gate.shape()[1] : 0;
   return s;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "ops/gather_ahead.h"
+#include "shard/state_dim.h"
 
 namespace redco {
 
@@ -341,15 +342,18 @@ void gather_rows_in_place(const std::vector<RowParts>& tensors) {
     i64 bytes = 0;
     for (const auto& [whole, parts] : tensors) {
       if (parts[a] == whole.layout()[a]) continue;
-      REDCO_CHECK(parts[a].is_sharded(0), "parts of {}: {}", describe(whole), to_string(parts, mesh));
+      const int dim = state_dim(whole.layout(), whole.shape(), mesh);
+      REDCO_CHECK(parts[a].is_sharded(dim), "parts of {}: {}", describe(whole), to_string(parts, mesh));
       Layout before = parts;  // without this axis and those after it
       for (int later = k; later < mesh.axes().size(); ++later)
         before[Axis(later)] = whole.layout()[Axis(later)];
-      const Range all = local_range(whole.shape(), before, mesh, c.coord(), 0);
-      const i64 first = all.begin - whole.range(0).begin;
+      const Range all = local_range(whole.shape(), before, mesh, c.coord(), dim);
+      const i64 first = all.begin - whole.range(dim).begin;
       for (int r = 0; r < mesh.size(a); ++r) {
         const Range of_rank = shard_range(all.size(), parts[a].unit, mesh.size(a), r);
-        const View place = local_rows(whole, {first + of_rank.begin, first + of_rank.end});
+        const i64 from = elements_before(whole.local(), dim, first + of_rank.begin);
+        const i64 to = elements_before(whole.local(), dim, first + of_rank.end);
+        const View place = whole.view().flat(from, to - from);
         receive[r].push_back(place);
         if (r == c.coord().at(a)) send.push_back(place);
         bytes += place.bytes();

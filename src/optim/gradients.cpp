@@ -7,6 +7,7 @@
 #include "ops/create.h"
 #include "ops/dispatch.h"
 #include "ops/redistribute.h"
+#include "shard/state_dim.h"
 #include "tensor/collectives.h"
 
 namespace redco {
@@ -189,14 +190,17 @@ void GradientBuckets::start_next(Bucket& b) {
 
 namespace {
 
-Layout with_rows_on(Layout l, Axis a) {
-  l[a] = Placement::sharded(0);
+int part_dim(const Tensor& t) { return state_dim(t.layout(), t.shape(), Context::current().mesh()); }
+
+Layout with_parts_on(const Tensor& t, Axis a) {
+  Layout l = t.layout();
+  l[a] = Placement::sharded(part_dim(t));
   return l;
 }
 
 }  // namespace
 
-// One reduce-scatter of all gradients of the bucket. False: a later axis cuts their rows too, so they are
+// One reduce-scatter of all gradients of the bucket. False: a later axis cuts the same dim, so they are
 // reduced one by one (complete_reduction).
 bool GradientBuckets::start_scatter(Bucket& b, Axis a) {
   Context& c = Context::current();
@@ -205,9 +209,10 @@ bool GradientBuckets::start_scatter(Bucket& b, Axis a) {
   for (size_t i : b.members) {
     const Tensor& t = places_[i].sum;
     for (Axis later : mesh.axes())
-      if (later.index() > a.index() && t.layout()[later].is_sharded(0)) return false;
+      if (later.index() > a.index() && t.rank() > 0 && t.layout()[later].is_sharded(part_dim(t)))
+        return false;
     if (t.rank() == 0) continue;
-    total += numel(local_shape(t.shape(), with_rows_on(t.layout(), a), mesh, c.coord()));
+    total += numel(local_shape(t.shape(), with_parts_on(t, a), mesh, c.coord()));
     bytes += t.local_bytes();
   }
   b.parts = Tensor({total}, DType::f32, {});
@@ -218,8 +223,12 @@ bool GradientBuckets::start_scatter(Bucket& b, Axis a) {
   for (size_t i : b.members) {
     const Tensor& t = places_[i].sum;
     if (t.rank() == 0) continue;
-    for (int r = 0; r < mesh.size(a); ++r)
-      send[r].push_back(local_rows(t, shard_range(t.local()[0], 1, mesh.size(a), r)));
+    const int dim = part_dim(t);
+    for (int r = 0; r < mesh.size(a); ++r) {
+      const Range of_rank = shard_range(t.local()[dim], 1, mesh.size(a), r);
+      const i64 first = elements_before(t.local(), dim, of_rank.begin);
+      send[r].push_back(t.view().flat(first, elements_before(t.local(), dim, of_rank.end) - first));
+    }
     const i64 mine = send[c.coord().at(a)].back().numel();
     receive.push_back(b.parts.view().flat(at, mine));
     at += mine;
@@ -236,7 +245,7 @@ void GradientBuckets::adopt_parts(Bucket& b) {
   for (size_t i : b.members) {
     Tensor& t = places_[i].sum;
     if (t.rank() == 0) continue;
-    t = Tensor::within(b.parts, at, t.shape(), with_rows_on(t.layout(), b.scattered));
+    t = Tensor::within(b.parts, at, t.shape(), with_parts_on(t, b.scattered));
     at += t.local_numel();
   }
   b.used = at;

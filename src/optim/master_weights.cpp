@@ -3,6 +3,7 @@
 #include "ops/create.h"
 #include "ops/redistribute.h"
 #include "optim/optimizer.h"
+#include "shard/state_dim.h"
 
 namespace redco {
 
@@ -39,10 +40,11 @@ void MasterWeights::round(ParamTree& params, const std::vector<bool>& selected) 
     const Tensor& master = masters_[i];
     if (!master.defined() || (!selected.empty() && !selected[i])) continue;
     const Tensor& p = params.values()[i];
-    const Range rows = master.range(0), all = p.range(0);
+    const int dim = state_dim(p.layout(), p.shape(), c.mesh());
+    const i64 first = elements_before(p.local(), dim, master.range(dim).begin - p.range(dim).begin);
     c.account("round", 0, master.local_bytes());
     from.push_back(master);
-    to.push_back(local_rows(p, {rows.begin - all.begin, rows.end - all.begin}));
+    to.push_back(p.view().flat(first, master.local_numel()));
     rounded.push_back({p, master.layout()});
   }
   if (!from.empty()) c.run(&Kernels::round_weights, from, to);

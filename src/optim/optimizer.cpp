@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "ops/create.h"
+#include "shard/state_dim.h"
 
 namespace redco {
 
@@ -30,8 +31,10 @@ Tensor Optimizer::part(const ParamTree& params, const std::vector<Tensor>& grads
   REDCO_CHECK(g.layout() == state_layout(p, sharding), "{}: gradient {} of {}", params.specs()[i].name,
               describe(g), describe(p));
   i64 first = 0;  // element
-  if (p.rank() > 0 && p.local()[0] > 0)
-    first = (g.range(0).begin - p.range(0).begin) * (p.local_numel() / p.local()[0]);
+  if (p.rank() > 0 && p.local_numel() > 0) {
+    const int dim = state_dim(p.layout(), p.shape(), Context::current().mesh());
+    first = elements_before(p.local(), dim, g.range(dim).begin - p.range(dim).begin);
+  }
   return Tensor::within(p, first, p.shape(), g.layout());
 }
 

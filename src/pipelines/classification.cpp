@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/words.h"
 #include "ops/create.h"
 #include "ops/cross_entropy.h"
 #include "ops/reduce.h"
@@ -29,8 +30,11 @@ class Classification : public Pipeline {
     if (!classifies || model->num_labels() < 2)
       throw UsageError(
           "[pipeline] pipeline: classification needs a classification model of 2 classes or more; this {} "
-          "model is for {} ({} outputs)",
-          model->family(), name_of(model->task()), model->num_labels());
+          "model is for {} ({}). {}",
+          model->family(), name_of(model->task()), counted(model->num_labels(), "output"),
+          classifies
+              ? "Set model.num_labels to the number of classes, or use pipeline: regression for one output"
+              : "Give an encoder (bert, roberta, deberta-v2, ...) or an image model (vit)");
     if (!model->problem_type().empty() && model->problem_type() != "single_label_classification")
       throw UsageError(
           "[pipeline] pipeline: classification needs one class per example, but the model's problem_type is "

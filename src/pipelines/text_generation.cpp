@@ -94,8 +94,11 @@ GenerationTokens generation_tokens(const std::string& folder, const std::string&
 
 void require_causal_lm(const Model& model, const char* pipeline) {
   if (model.task() != ModelTask::causal_lm)
-    throw UsageError("[pipeline] pipeline: {} needs a causal language model, but {} is a {} model", pipeline,
-                     model.family(), name_of(model.task()));
+    throw UsageError(
+        "[pipeline] pipeline: {} needs a causal language model such as gpt2, llama or qwen3, but {} is a {} model. {}",
+        pipeline, model.family(), name_of(model.task()),
+        model.task() == ModelTask::seq2seq_lm ? "Train it with pipeline: seq2seq"
+                                              : "Encoders are trained with pipeline: classification");
 }
 
 Decode decoder_of(const Tokenizer& tokenizer) {

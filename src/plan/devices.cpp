@@ -68,7 +68,20 @@ Machines parse_devices(const std::string& text) {
       parts.back() += c;
     }
   }
+  // "4 hosts x 64 GiB": a device with all the memory of each host.
+  const auto drop_word = [](std::string& part, const char* word) {
+    part = trimmed(part);
+    for (const std::string& w : {std::string(word) + "s", std::string(word)})
+      if (part.size() > w.size() && part.ends_with(w)) {
+        part = trimmed(part.substr(0, part.size() - w.size()));
+        return true;
+      }
+    return false;
+  };
+  const bool of_hosts = drop_word(parts[0], "host");
+  if (parts.size() == 2 && of_hosts) parts.insert(parts.begin() + 1, "1");
   if (parts.size() != 3) throw wrong(fmt::format("{} parts", parts.size()));
+  drop_word(parts[1], "device");
   auto count = [&](const std::string& part, const char* what) {
     const std::string s = trimmed(part);
     i64 n = 0;

@@ -11,6 +11,7 @@
 #include "base/words.h"
 #include "plan/search.h"
 #include "shard/mesh_of.h"
+#include "shard/state_dim.h"
 
 namespace redco {
 
@@ -103,7 +104,8 @@ std::vector<std::pair<int, i64>> classes_of(const PlanRequest& r, const ShardedS
     const Placement& p = sharded.layouts[i][Axis::mp];
     if (p.is_sharded()) cuts.insert({specs[i].shape[p.dim], p.unit, 1, 0});
     if (s.sharding == StateSharding::none || specs[i].shape.empty()) continue;
-    cuts.insert({specs[i].shape[0], p.is_sharded(0) ? p.unit : 1, p.is_sharded(0), 1});
+    const int dim = state_dim(sharded.layouts[i], specs[i].shape, s.mesh);
+    cuts.insert({specs[i].shape[dim], p.is_sharded(dim) ? p.unit : 1, p.is_sharded(dim), 1});
   }
   const i64 each = s.per_device * s.mesh.dp(), tail = s.global_batch % each;
   std::map<std::vector<i64>, std::pair<int, i64>> classes;

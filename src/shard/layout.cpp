@@ -1,6 +1,7 @@
 #include "shard/layout.h"
 
 #include "base/error.h"
+#include "shard/state_dim.h"
 #include "shard/state_sharding.h"
 
 namespace redco {
@@ -91,10 +92,30 @@ Shape local_shape(const Shape& shape, const Layout& l, const Mesh& m, const Coor
   return out;
 }
 
+int state_dim(const Layout& l, const Shape& shape, const Mesh& m) {
+  const int last = static_cast<int>(shape.size()) - 1;
+  for (int d = 0; d < last; ++d) {
+    i64 most = shape[d];  // indices of the first rank, which has the most
+    for (Axis a : m.axes())
+      if (m.role(a) == AxisRole::model && l[a].is_sharded(d) && m.size(a) > 1)
+        most = shard_range(most, l[a].unit, m.size(a), 0).size();
+    if (most > 1) return d;
+  }
+  return last;
+}
+
+i64 elements_before(const Shape& local, int dim, i64 at) {
+  i64 n = at;
+  for (int d = 0; d < static_cast<int>(local.size()); ++d)
+    if (d != dim) n *= local[d];
+  return n;
+}
+
 Layout sharded_over_replicas(Layout l, const Shape& shape, const Mesh& m) {
   if (shape.empty()) return l;
+  const int dim = state_dim(l, shape, m);
   for (Axis a : m.axes())
-    if (m.role(a) == AxisRole::data) l[a] = Placement::sharded(0);
+    if (m.role(a) == AxisRole::data) l[a] = Placement::sharded(dim);
   return l;
 }
 

@@ -87,6 +87,11 @@ std::string read_text(const std::string& path) { return read_file(path, 64 << 20
 Expected Expected::open(const std::string& folder, const std::string& file) {
   Expected e;
   e.path_ = file.empty() ? join_path(folder, "expected.safetensors") : file;
+  if (file.empty() && !exists(e.path_))
+    throw UsageError(
+        "[verify] {} has no expected.safetensors, the results of another framework that `redco verify` compares with. "
+        "Give the file: `redco verify {} EXPECTED.safetensors` (docs/verify.md says how to write one)",
+        folder, folder);
   e.generations_ = usual_generations();
   e.file_ = std::make_shared<ckpt::SafetensorsFile>(ckpt::SafetensorsFile::open(e.path_));
   const std::string beside = parent_path(e.path_);

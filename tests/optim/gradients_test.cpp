@@ -7,8 +7,10 @@
 
 #include "autograd/grad.h"
 #include "models/spec_builder.h"
+#include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/linear.h"
+#include "ops/redistribute.h"
 #include "ops/reduce.h"
 #include "support/ranks.h"
 #include "tensor/profile.h"
@@ -23,6 +25,8 @@ using redco::testing::on_one_rank;
 using redco::testing::place;
 
 using Values = std::vector<std::vector<double>>;
+constexpr StateSharding kAllSharding[] = {StateSharding::none, StateSharding::optimizer,
+                                          StateSharding::gradients};
 
 ModelParams three_weights() {
   ModelParams params;
@@ -202,6 +206,35 @@ TEST(Gradients, OtherHoldersKeepTheirValues) {
     const auto found = buckets.finish();
     EXPECT_LT(redco::testing::distance(to_values(found[0]), {2, 4, 6, 8, 10, 12}), 1e-6);
     EXPECT_LT(redco::testing::distance(to_values(g), values), 1e-6);
+  });
+}
+
+// Each shard of the model has one of two stacked matrices, so the replicas share its rows.
+TEST(Gradients, StackedMatricesAreCutByTheirRows) {
+  ModelParams model;
+  SpecBuilder b(model);
+  b.add("stack", {2, 4, 3}, ParamKind::other, {Init::Kind::ones});
+  Layout experts;
+  experts[Axis::mp] = Placement::sharded(0);
+  on_mesh({2, 2}, [&](Context&) {
+    std::vector<double> unsharded;
+    for (const StateSharding sharding : kAllSharding) {
+      ParamTree params = make_params(model, {experts});
+      for (Tensor& t : params.values()) t = redistribute(full(t.shape(), 1), experts);
+      GradientBuckets buckets(params, sharding);
+      const ParamTree p = params.watched();
+      buckets.begin(p, true);
+      Layout rows = experts;
+      rows[Axis::dp] = Placement::sharded(1);
+      const Tensor x = place({2, 6, 3}, redco::testing::Random(1).values(36), rows, DType::f32);
+      grad(sum_all(square(matmul(x, p["stack"], false, true))), p.values(), {.sink = &buckets});
+      const Tensor g = buckets.finish()[0];
+      EXPECT_EQ(g.layout()[Axis::dp],
+                sharding == StateSharding::none ? Placement::replicated() : Placement::sharded(1));
+      const std::vector<double> got = to_values(g);
+      if (sharding == StateSharding::none) unsharded = got;
+      EXPECT_EQ(got, unsharded) << name_of(sharding);
+    }
   });
 }
 

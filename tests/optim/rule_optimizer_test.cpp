@@ -57,11 +57,16 @@ RuleSettings of(std::shared_ptr<const UpdateRule> rule) {
 
 // The parameters after three updates: a matrix of more elements than two ranges, a vector and a scalar.
 using Values = std::vector<std::vector<double>>;
-Values updated(const Mesh& mesh, StateSharding sharding, const OptimizerSettings& settings) {
+Values updated(const Mesh& mesh, StateSharding sharding, const OptimizerSettings& settings,
+               bool stacked = false) {
   ModelParams model;
   SpecBuilder b(model);
   b.linear("a", 311, 1009, true, 1);
   b.add("one", {}, ParamKind::other, {Init::Kind::ones});
+  if (stacked) {
+    b.add("stack", {2, 7, 5}, ParamKind::other, {Init::Kind::ones});
+    model.specs.back().cut = 0;
+  }
   const auto layouts = shard_specs(model.specs, mesh.mp()).layouts;
   Values out;
   on_mesh(mesh, [&](Context& c) {
@@ -95,6 +100,15 @@ void expect_near(const Values& a, const Values& b, double tolerance) {
     for (std::size_t k = 0; k < a[i].size(); ++k) worst = std::max(worst, std::abs(a[i][k] - b[i][k]));
     EXPECT_LE(worst, tolerance) << i;
   }
+}
+
+// With two shards a rank has one of two stacked matrices, whose rows the replicas share.
+TEST(RuleOptimizer, StackedMatricesAreSharedByTheirRows) {
+  const AdamWSettings adamw{.weight_decay = 0.1};
+  const Values one = updated({1, 1}, StateSharding::none, adamw, true);
+  for (const Mesh& mesh : {Mesh{2, 2}, Mesh{3, 2}})
+    for (const StateSharding sharding : kAll)
+      EXPECT_EQ(updated(mesh, sharding, adamw, true), one) << name_of(sharding);
 }
 
 // An update has a size of 0.01 and a few roundings of 6e-8 relative; a parameter has a size of 4.

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "shard/state_dim.h"
+#include "shard/state_sharding.h"
 
 namespace redco {
 namespace {
@@ -120,6 +122,22 @@ TEST(Layout, ToStringShowsEachPlacement) {
   l[Axis::mp] = Placement::sharded(1, 8);
   l[Axis::dp] = Placement::partial();
   EXPECT_EQ(to_string(l, Mesh(2, 2)), "[mp S(1, unit 8), dp P]");
+}
+
+// Sharded state cuts the first dim of which a rank has several indices.
+TEST(Layout, StateIsCutWhereARankHasSeveralIndices) {
+  const Mesh m(4, 2);
+  Layout experts;
+  experts[Axis::mp] = Placement::sharded(0);
+  EXPECT_EQ(state_dim(experts, {2, 7, 5}, m), 1);  // one expert for each shard
+  EXPECT_EQ(state_dim(experts, {3, 7, 5}, m), 0);  // the first shard has two
+  EXPECT_EQ(state_dim(Layout{}, {2, 7, 5}, m), 0);
+  EXPECT_EQ(state_dim(Layout{}, {1, 1, 5}, m), 2);
+  EXPECT_EQ(state_dim(Layout{}, {1}, m), 0);
+  const Layout parts = sharded_over_replicas(experts, {2, 7, 5}, m);
+  EXPECT_EQ(parts[Axis::dp], Placement::sharded(1));
+  EXPECT_EQ(local_shape({2, 7, 5}, parts, m, coord_of(m, 0)), (Shape{1, 2, 5}));
+  EXPECT_EQ(elements_before({1, 7, 5}, 1, 2), 10);
 }
 
 }  // namespace
