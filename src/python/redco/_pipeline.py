@@ -31,9 +31,20 @@ def pad_rows(sequences, length, fill=0, dtype=np.int32):
 
 def rows(examples, field, length=None, fill=0):
     """A field of all examples as an array [rows, ...]; with `length`, padded to [rows, length]."""
+    if examples and isinstance(examples[0], _redco.Example):
+        return _redco._stack(examples, field, length, fill)
     if length is not None:
         return pad_rows([e[field] for e in examples], length, fill)
     return np.stack([np.asarray(e[field]) for e in examples])
+
+
+@dataclasses.dataclass
+class Images:
+    """For `reads`: images with fields pixel_values [channels, height, width] in [-1, 1] and, if they have one of
+    n_classes classes, label."""
+
+    shape: tuple
+    n_classes: int = 0
 
 
 class ParamGroup:
@@ -108,6 +119,11 @@ class Pipeline:
     unit = "examples"
     # The passes through the examples of source() in an epoch.
     passes = 1
+    # False if the steps take the examples of source() in their order.
+    shuffles = True
+    # How the job's files are read: "classification", "seq2seq" or another built-in pipeline, whose examples
+    # they then are, or Images(shape). Without it: example(), or tokenized texts as pipeline lm reads them.
+    reads = None
     # False if an evaluation consists of predict() only.
     evaluates_loss = True
     # True if predict() takes all examples at once.
@@ -183,9 +199,17 @@ class Pipeline:
         return self._job()
 
     # --- helpers ---
-    def predict_text(self, params, examples, ctx, **generation):
-        """Answers to each example's field `prompt` (ids), with the job's generation settings or others."""
-        return self._job().predict_text(params, list(examples), ctx, generation)
+    def predict_text(self, params, examples, ctx, encode=None, **generation):
+        """Answers to each example's field `prompt` (ids), with the job's generation settings or others.
+
+        For an encoder-decoder model, encode(examples) returns the encoder's states, or (states, mask): the
+        decoder begins with its own start token.
+        """
+        return self._job().predict_text(params, list(examples), ctx, generation, encode)
+
+    def batch(self, examples):
+        """A batch of these examples alone, for predict(): what collate() makes of them."""
+        return _redco._batch_of(self._job(), list(examples))
 
     def sample(self, params, prompts, first_ordinal=0, **generation):
         """Answers to prompts (lists of ids): for each a list of Rollouts (ids, text, log_probs, finish_reason).
