@@ -81,6 +81,7 @@ set_target_properties(
   redco_python PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/src INSTALL_RPATH "$ORIGIN" LINK_FLAGS -Wl,--no-as-needed
 )
 add_dependencies(redco_python redco_python_module)
+add_dependencies(redco_programs redco_python)
 
 set(PYTHON_DESTINATION ${CMAKE_INSTALL_LIBDIR}/redco/python/redco)
 install(TARGETS redco_python LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

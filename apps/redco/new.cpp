@@ -1,4 +1,6 @@
 // new: writes the skeleton of a pipeline or of a model family.
+#include <fmt/ranges.h>
+
 #include <cctype>
 #include <filesystem>
 #include <map>
@@ -64,28 +66,29 @@ void write_skeleton(const Skeleton& s, const std::string& name, const std::strin
   make_dirs(folder);
   for (const auto& [file, text] : s.files)
     write_file_durable(join_path(folder, filled(file, words)), filled(text, words));
-  info(
-      "wrote {0}/{1}.cpp, CMakeLists.txt, job.yaml and README.md; now: cd {0} && cmake -S . -B build -G Ninja && "
-      "cmake --build build && redco train job.yaml",
-      folder, name);
+  std::vector<std::string> files;
+  for (const auto& [file, text] : s.files) files.push_back(filled(file, words));
+  info("wrote {} into {}; now: cd {} && {}", fmt::join(files, ", "), folder, folder, s.begin);
 }
 
-void add_kind(CLI::App& parent, Invocation& run, const Skeleton& s) {
+// in_cpp: of the same kind in C++, for --cpp; null: there is one language.
+void add_kind(CLI::App& parent, Invocation& run, const Skeleton& s, const Skeleton* in_cpp) {
   struct Options {
     std::string name, folder;
+    bool cpp = false;
   };
   auto o = std::make_shared<Options>();
-  CLI::App* p = add_command(
-      parent, s.kind, "Write source, CMakeLists.txt, job.yaml and README.md of a " + s.kind,
-      fmt::format("  redco new {0} {1}\n"
-                  "  cd {1} && cmake -S . -B build -G Ninja && cmake --build build && redco train job.yaml\n",
-                  s.kind, s.example));
+  CLI::App* p = add_command(parent, s.kind, "Write source, job.yaml and README.md of a " + s.kind,
+                            fmt::format("  redco new {0} {1}\n"
+                                        "  cd {1} && {2}\n",
+                                        s.kind, s.example, s.begin));
   p->add_option("NAME", o->name,
                 fmt::format("name of the {}: lower-case letters, digits and underscores", s.kind))
       ->required();
   expand_paths(p->add_option("--to", o->folder, "folder to write; default: NAME"));
-  p->callback([o, s, &run] {
-    write_skeleton(s, o->name, o->folder.empty() ? o->name : o->folder);
+  if (in_cpp) p->add_flag("--cpp", o->cpp, "in C++, with a CMakeLists.txt, instead of Python");
+  p->callback([o, s, cpp = in_cpp ? *in_cpp : s, &run] {
+    write_skeleton(o->cpp ? cpp : s, o->name, o->folder.empty() ? o->name : o->folder);
     run.exit_code = 0;
   });
 }
@@ -96,10 +99,13 @@ std::string skeleton_cmake(const std::string& kind) { return filled(kCmake, {{"@
 
 void add_new(CLI::App& app, Invocation& run) {
   CLI::App* c = add_command(app, "new", "Write the skeleton of a pipeline or of a model family",
-                            "  redco new pipeline z_loss        writes z_loss/\n"
+                            "  redco new pipeline z_loss        writes z_loss/, in Python\n"
+                            "  redco new pipeline z_loss --cpp  the same in C++\n"
                             "  redco new model my_decoder       writes my_decoder/\n");
   c->require_subcommand(1);
-  for (const Skeleton& s : {pipeline_skeleton(), model_skeleton()}) add_kind(*c, run, s);
+  const Skeleton in_cpp = pipeline_skeleton();
+  add_kind(*c, run, python_pipeline_skeleton(), &in_cpp);
+  add_kind(*c, run, model_skeleton(), nullptr);
 }
 
 }  // namespace redco::cli

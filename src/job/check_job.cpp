@@ -244,10 +244,11 @@ void check_model(const JobConfig& job, Checks& c) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
   if (!info && p.find('/') == std::string::npos && !p.ends_with(".so") && !p.ends_with(".py")) {
     const std::string near = nearest(job.pipeline, pipeline_names());
-    c.problem("{}: unknown pipeline; {}expected one of {}, or the path of a pipeline such as ./mine.py or "
-              "./mine.so",
-              c.cite("pipeline", excerpt(p)), near.empty() ? "" : "did you mean " + near + "? ",
-              fmt::join(pipeline_names(), ", "));
+    c.problem(
+        "{}: unknown pipeline; {}expected one of {}, or the path of a pipeline such as ./mine.py or "
+        "./mine.so",
+        c.cite("pipeline", excerpt(p)), near.empty() ? "" : "did you mean " + near + "? ",
+        fmt::join(pipeline_names(), ", "));
   }
   const ModelSettings& m = job.model;
   // A custom pipeline may have its own parameters; it reports an error if it needs a model.

@@ -12,8 +12,8 @@
 #include "config/reference.h"
 #include "job/named_models.h"
 #include "job/shipped_jobs.h"
-#include "pipeline/shared_objects.h"
 #include "pipeline/load_python.h"
+#include "pipeline/shared_objects.h"
 #include "pipelines/pipelines.h"
 
 namespace redco {

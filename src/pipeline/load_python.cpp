@@ -43,11 +43,13 @@ MakePipeline python_library() {
 
 std::unique_ptr<Pipeline> load_python_pipeline(const std::string& path) {
   if (!exists(path))
-    throw UsageError("[pipeline] {} does not exist. Set pipeline to a Python file, a shared object or a built-in "
-                     "pipeline",
-                     path);
+    throw UsageError(
+        "[pipeline] {} does not exist. Set pipeline to a Python file, a shared object or a built-in "
+        "pipeline",
+        path);
   const MakePipeline make = python_library();
-  std::unique_ptr<Pipeline> pipeline(in_user_code(pipeline_code(path, "loading it"), [&] { return make(path.c_str()); }));
+  std::unique_ptr<Pipeline> pipeline(
+      in_user_code(pipeline_code(path, "loading it"), [&] { return make(path.c_str()); }));
   pipeline->origin = path;
   return pipeline;
 }

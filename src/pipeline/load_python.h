@@ -1,5 +1,5 @@
-// Pipelines in Python: `pipeline: ./mine.py`. They run in a library of their own, libredco_python.so beside
-// libredco.so, which is loaded when the first one is needed; redco itself never links Python.
+// Pipelines in Python: `pipeline: ./mine.py`. They run in libredco_python.so, in the folder of
+// libredco.so. It is loaded when the first one is needed; redco itself never links Python.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@ namespace redco {
 
 inline bool is_python_pipeline(const std::string& name) { return name.ends_with(".py"); }
 
-// Runs the script and creates its pipeline. UsageError: no such file, no library for Python (with the packages
-// to install), an error in the script (with its lines), no class derived from redco.Pipeline.
+// Runs the script and creates its pipeline. UsageError: no such file, no library for Python (with the
+// packages to install), an error in the script (with its lines), no class derived from redco.Pipeline.
 std::unique_ptr<Pipeline> load_python_pipeline(const std::string& path);
 
 }  // namespace redco

@@ -262,7 +262,7 @@ class Pipeline {
   std::map<std::string, NamedModel> models;
   // The shared object and the place of its setting, "./mine.so (job.yaml:1:11)"; "": a built-in pipeline.
   std::string origin;
-  // Of a Python script and the modules beside it that it imports; "": `origin` is all of the code.
+  // Of a Python script and of the modules in its folder that it imports; "": `origin` is all of the code.
   std::string code_hash;
   std::shared_ptr<const PipelineSettings> settings = std::make_shared<PipelineSettings>();
   JobData train_data;

@@ -292,8 +292,7 @@ std::string build_records(const DataRequest& request, const DataSettings* settin
   for (std::string line; lines.next(line);) put(hasher, line);
   const std::string path = index_path(request.cache, hasher.digest128(), "records");
   return find_or_build<RecordFile>(
-      path, begin, [&] { write_records(path, files, open, request.skip_bad, read); },
-      facts_of);
+      path, begin, [&] { write_records(path, files, open, request.skip_bad, read); }, facts_of);
 }
 
 std::shared_ptr<const Dataset> open_records(const DataRequest& request, const DataSettings* settings,

@@ -66,9 +66,9 @@ std::shared_ptr<const Dataset> read_jsonl(const DataRequest& request, const Read
 std::shared_ptr<const Dataset> read_records(const DataRequest& request, const DataSettings& settings,
                                             const ReadRecord& read);
 
-// Examples of any other source, in order; `next` returns nullopt at the end. The first rank takes them all and
-// stores them in the cache folder. key: identifies them, so that a later run finds them there; "": they are
-// taken again in each run. Collective.
+// Examples of any other source, in order; `next` returns nullopt at the end. The first rank takes them all
+// and stores them in the cache folder. key: identifies them, so that a later run finds them there; "": they
+// are taken again in each run. Collective.
 std::shared_ptr<const Dataset> spool_examples(const DataRequest& request, const std::string& key,
                                               const std::function<std::optional<Example>()>& next);
 

@@ -188,8 +188,9 @@ std::unique_ptr<Pipeline> make_pipeline(const std::string& name) {
   if (const PipelineInfo* p = pipeline_info(name)) return p->make();
   if (name.find('/') != std::string::npos || name.ends_with(".so") || name.ends_with(".py"))
     return load_pipeline(name);
-  throw UsageError("[pipeline] '{}' is neither a built-in pipeline ({}) nor the path of a Python file or a shared object",
-                   name, fmt::join(pipeline_names(), ", "));
+  throw UsageError(
+      "[pipeline] '{}' is neither a built-in pipeline ({}) nor the path of a Python file or a shared object",
+      name, fmt::join(pipeline_names(), ", "));
 }
 
 }  // namespace redco

@@ -1,8 +1,8 @@
 // The Python module `redco._redco`: how C++ and Python call each other.
 //
-// Ops run without Python's lock (`Free`), because ranks may be threads of one process and collectives wait for
-// all of them. C++ calls Python through with_python(), which takes the lock and turns exceptions into errors of
-// redco that cite the user's lines.
+// Ops run without Python's lock (`Free`), because ranks may be threads of one process and collectives wait
+// for all of them. C++ calls Python through with_python(), which takes the lock and turns exceptions into
+// errors of redco that cite the user's lines.
 #pragma once
 
 #include <pybind11/functional.h>

@@ -19,8 +19,8 @@ ErrorClasses& error_classes() {
 // A Python exception that keeps the C++ error, so that it can be thrown again unchanged.
 void set_error(const py::object& klass, const std::string& message, const std::exception_ptr& error) {
   const py::object value = klass(message);
-  value.attr("_error") = py::capsule(new std::exception_ptr(error),
-                                     [](void* p) { delete static_cast<std::exception_ptr*>(p); });
+  value.attr("_error") =
+      py::capsule(new std::exception_ptr(error), [](void* p) { delete static_cast<std::exception_ptr*>(p); });
   PyErr_SetObject(klass.ptr(), value.ptr());
 }
 

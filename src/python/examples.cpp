@@ -1,7 +1,7 @@
 // Examples and data sets in Python.
 //
-// An Example has ids, values and one text. What else a Python example holds (texts, lists of texts, the shapes of
-// its arrays) is kept in that text as JSON, behind kMore.
+// An Example has ids, values and one text. What else a Python example holds (texts, lists of texts, the
+// shapes of its arrays) is kept in that text as JSON, behind kMore.
 #include <cstdint>
 
 #include "chat/chat_template.h"
@@ -92,19 +92,22 @@ void bind_examples(py::module_& m) {
                                                fmt::join(names_of(e), ", ")));
              return x;
            })
-      .def("__contains__", [](const Example& e, const std::string& name) { return !field(e, name).is_none(); })
-      .def("get",
-           [](const Example& e, const std::string& name, const py::object& otherwise) {
-             const py::object x = field(e, name);
-             return x.is_none() ? otherwise : x;
-           },
-           "name"_a, "otherwise"_a = py::none())
+      .def("__contains__",
+           [](const Example& e, const std::string& name) { return !field(e, name).is_none(); })
+      .def(
+          "get",
+          [](const Example& e, const std::string& name, const py::object& otherwise) {
+            const py::object x = field(e, name);
+            return x.is_none() ? otherwise : x;
+          },
+          "name"_a, "otherwise"_a = py::none())
       .def("keys", &names_of)
       .def("__repr__",
            [](const Example& e) {
              return fmt::format("redco.Example({} with {})", e.ordinal, fmt::join(names_of(e), ", "));
            })
-      .def_property_readonly("id", [](const Example& e) { return e.id.empty() ? py::none() : glue("loads")(e.id); })
+      .def_property_readonly("id",
+                             [](const Example& e) { return e.id.empty() ? py::none() : glue("loads")(e.id); })
       .def_readonly("ordinal", &Example::ordinal);
 
   py::class_<Dataset, std::shared_ptr<Dataset>>(m, "Dataset", "The examples of an epoch or an evaluation.")
@@ -115,14 +118,17 @@ void bind_examples(py::module_& m) {
              if (i < 0 || i >= d.size()) throw py::index_error(fmt::format("{} of {} examples", i, d.size()));
              return d.get(i);
            })
-      .def("endless", [](const Dataset& d, i64 first, i64 n) { return from_examples(endless_examples(d, first, n)); },
-           "first"_a, "n"_a,
-           "Examples [first, first + n) of an endless sequence that visits all before it repeats one.")
+      .def(
+          "endless",
+          [](const Dataset& d, i64 first, i64 n) { return from_examples(endless_examples(d, first, n)); },
+          "first"_a, "n"_a,
+          "Examples [first, first + n) of an endless sequence that visits all before it repeats one.")
       .def("fingerprint", &Dataset::fingerprint);
 
   py::class_<BatchShape>(m, "BatchShape", "The global shape of a micro-batch, and this replica's rows.")
       .def_readonly("rows", &BatchShape::rows)
-      .def_property_readonly("mine", [](const BatchShape& s) { return py::make_tuple(s.mine.begin, s.mine.end); })
+      .def_property_readonly("mine",
+                             [](const BatchShape& s) { return py::make_tuple(s.mine.begin, s.mine.end); })
       .def_readonly("length", &BatchShape::length)
       .def_readonly("target_length", &BatchShape::target_length);
 
@@ -139,26 +145,31 @@ void bind_examples(py::module_& m) {
       .def_readonly("weights", &Batch::weights)
       .def_readonly("shape", &Batch::shape);
 
-  m.def("id_rows",
-        [](const py::list& examples, const BatchShape& s, const std::string& name, i32 fill) {
-          return id_rows(to_examples(examples), s, name, fill);
-        },
-        "examples"_a, "shape"_a, "field"_a, "fill"_a = 0, "[rows, length] ids of a field, padded on the right.");
-  m.def("value_rows",
-        [](const py::list& examples, const BatchShape& s, const std::string& name, const std::vector<i64>& row) {
-          return value_rows(to_examples(examples), s, name, to_shape(row));
-        },
-        "examples"_a, "shape"_a, "field"_a, "row_shape"_a = std::vector<i64>{}, "[rows, *row_shape] values.");
-  m.def("fixed_id_rows",
-        [](const py::list& examples, const BatchShape& s, const std::string& name, const std::vector<i64>& row) {
-          return fixed_id_rows(to_examples(examples), s, name, to_shape(row));
-        },
-        "examples"_a, "shape"_a, "field"_a, "row_shape"_a = std::vector<i64>{}, "[rows, *row_shape] ids.");
-  m.def("token_log_probs",
-        [](const Model& model, const ParamTree& params, const Batch& b, const ApplyOptions& o,
-           const std::string& prefix) { return token_log_probs(model, params, b, o, prefix); },
-        "model"_a, "params"_a, "batch"_a, "options"_a = ApplyOptions{}, "prefix"_a = "", Free(),
-        "[rows, length] log-probabilities of the labels PREFIXlabels, 0 where there is none.");
+  m.def(
+      "id_rows",
+      [](const py::list& examples, const BatchShape& s, const std::string& name, i32 fill) {
+        return id_rows(to_examples(examples), s, name, fill);
+      },
+      "examples"_a, "shape"_a, "field"_a, "fill"_a = 0,
+      "[rows, length] ids of a field, padded on the right.");
+  m.def(
+      "value_rows",
+      [](const py::list& examples, const BatchShape& s, const std::string& name,
+         const std::vector<i64>& row) { return value_rows(to_examples(examples), s, name, to_shape(row)); },
+      "examples"_a, "shape"_a, "field"_a, "row_shape"_a = std::vector<i64>{}, "[rows, *row_shape] values.");
+  m.def(
+      "fixed_id_rows",
+      [](const py::list& examples, const BatchShape& s, const std::string& name,
+         const std::vector<i64>& row) {
+        return fixed_id_rows(to_examples(examples), s, name, to_shape(row));
+      },
+      "examples"_a, "shape"_a, "field"_a, "row_shape"_a = std::vector<i64>{}, "[rows, *row_shape] ids.");
+  m.def(
+      "token_log_probs",
+      [](const Model& model, const ParamTree& params, const Batch& b, const ApplyOptions& o,
+         const std::string& prefix) { return token_log_probs(model, params, b, o, prefix); },
+      "model"_a, "params"_a, "batch"_a, "options"_a = ApplyOptions{}, "prefix"_a = "", Free(),
+      "[rows, length] log-probabilities of the labels PREFIXlabels, 0 where there is none.");
 }
 
 }  // namespace redco::python

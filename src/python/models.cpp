@@ -31,23 +31,30 @@ DecoderInputs decoder_of(const Model& model, const Tensor& ids, const Inputs& in
 EncoderInputs encoder_of(const std::map<std::string, Tensor>& given) {
   EncoderInputs e;
   for (const auto& [name, value] : given) {
-    if (name == "input_ids") e.input_ids = value;
-    else if (name == "key_mask") e.key_mask = value;
-    else if (name == "token_type_ids") e.token_type_ids = value;
-    else if (name == "pixel_values") e.pixel_values = value;
-    else if (name == "features") e.features = value;
-    else if (name == "memory") e.memory = value;
-    else if (name == "positions") e.positions = value;
+    if (name == "input_ids")
+      e.input_ids = value;
+    else if (name == "key_mask")
+      e.key_mask = value;
+    else if (name == "token_type_ids")
+      e.token_type_ids = value;
+    else if (name == "pixel_values")
+      e.pixel_values = value;
+    else if (name == "features")
+      e.features = value;
+    else if (name == "memory")
+      e.memory = value;
+    else if (name == "positions")
+      e.positions = value;
     else
-      throw UsageError("an encoder has no input '{}'; it has input_ids, key_mask, token_type_ids, pixel_values, "
-                       "features, memory, positions",
-                       name);
+      throw UsageError(
+          "an encoder has no input '{}'; it has input_ids, key_mask, token_type_ids, pixel_values, "
+          "features, memory, positions",
+          name);
   }
   return e;
 }
 
-const char* kInputs =
-    "options: ctx.apply. Positions default to those of rows that are padded on the right.";
+const char* kInputs = "options: ctx.apply. Positions default to those of rows that are padded on the right.";
 
 void bind_model(py::module_& m) {
   py::class_<Model> model(m, "Model");
@@ -69,72 +76,86 @@ void bind_model(py::module_& m) {
                                return py::make_tuple(s.channels, s.height, s.width);
                              })
       .def_property_readonly("params", [](const Model& x) { return x.params(); })
-      .def("positions",
-           [](const Model& x, const std::vector<i32>& mask, bool generating) { return x.positions(mask, generating); },
-           "mask"_a, "generating"_a = false)
-      .def("decoder_input_ids", [](const Model& x, const std::vector<i32>& l) { return x.decoder_input_ids(l); },
-           "labels"_a)
-      .def("apply",
-           [](const Model& x, const ParamTree& p, const Tensor& ids, const std::optional<Tensor>& positions,
-              const std::optional<Tensor>& key_mask, const std::optional<Tensor>& memory,
-              const std::optional<Tensor>& memory_mask, const ApplyOptions& o) {
-             return x.apply(p, decoder_of(x, ids, {positions, key_mask, memory, memory_mask}), o);
-           },
-           "params"_a, "input_ids"_a, "positions"_a = py::none(), "key_mask"_a = py::none(),
-           "memory"_a = py::none(), "memory_mask"_a = py::none(), "options"_a = ApplyOptions{}, Free(), kInputs)
-      .def("apply_with_hidden_states",
-           [](const Model& x, const ParamTree& p, const Tensor& ids, const std::optional<Tensor>& positions,
-              const std::optional<Tensor>& key_mask, ApplyOptions o) {
-             std::vector<Tensor> states;
-             o.hidden_states = &states;
-             const Tensor logits = x.apply(p, decoder_of(x, ids, {positions, key_mask, {}, {}}), o);
-             return std::make_pair(logits, states);
-           },
-           "params"_a, "input_ids"_a, "positions"_a = py::none(), "key_mask"_a = py::none(),
-           "options"_a = ApplyOptions{}, Free(), "The logits, and the states after the embedding and each layer.")
-      .def("last_hidden_state",
-           [](const Model& x, const ParamTree& p, const Tensor& ids, const std::optional<Tensor>& positions,
-              const std::optional<Tensor>& key_mask, const ApplyOptions& o) {
-             if (x.task() == ModelTask::causal_lm || x.is_encoder_decoder())
-               return x.last_hidden_state(p, decoder_of(x, ids, {positions, key_mask, {}, {}}), o);
-             EncoderInputs e;
-             e.input_ids = ids;
-             if (key_mask) e.key_mask = *key_mask;
-             if (positions) e.positions = *positions;
-             return x.last_hidden_state(p, e, o);
-           },
-           "params"_a, "input_ids"_a, "positions"_a = py::none(), "key_mask"_a = py::none(),
-           "options"_a = ApplyOptions{}, Free(), "What the head reads, [B, T, hidden_size].")
-      .def("encode",
-           [](const Model& x, const ParamTree& p, const std::map<std::string, Tensor>& in, const ApplyOptions& o) {
-             return x.encode(p, encoder_of(in), o);
-           },
-           "params"_a, "inputs"_a, "options"_a = ApplyOptions{}, Free(),
-           "The memory of an encoder-decoder model, of a dict of inputs.")
-      .def("apply_encoder",
-           [](const Model& x, const ParamTree& p, const std::map<std::string, Tensor>& in, const ApplyOptions& o) {
-             return x.apply_encoder(p, encoder_of(in), o);
-           },
-           "params"_a, "inputs"_a, "options"_a = ApplyOptions{}, Free(), "The logits of an encoder.");
+      .def(
+          "positions",
+          [](const Model& x, const std::vector<i32>& mask, bool generating) {
+            return x.positions(mask, generating);
+          },
+          "mask"_a, "generating"_a = false)
+      .def(
+          "decoder_input_ids",
+          [](const Model& x, const std::vector<i32>& l) { return x.decoder_input_ids(l); }, "labels"_a)
+      .def(
+          "apply",
+          [](const Model& x, const ParamTree& p, const Tensor& ids, const std::optional<Tensor>& positions,
+             const std::optional<Tensor>& key_mask, const std::optional<Tensor>& memory,
+             const std::optional<Tensor>& memory_mask, const ApplyOptions& o) {
+            return x.apply(p, decoder_of(x, ids, {positions, key_mask, memory, memory_mask}), o);
+          },
+          "params"_a, "input_ids"_a, "positions"_a = py::none(), "key_mask"_a = py::none(),
+          "memory"_a = py::none(), "memory_mask"_a = py::none(), "options"_a = ApplyOptions{}, Free(),
+          kInputs)
+      .def(
+          "apply_with_hidden_states",
+          [](const Model& x, const ParamTree& p, const Tensor& ids, const std::optional<Tensor>& positions,
+             const std::optional<Tensor>& key_mask, ApplyOptions o) {
+            std::vector<Tensor> states;
+            o.hidden_states = &states;
+            const Tensor logits = x.apply(p, decoder_of(x, ids, {positions, key_mask, {}, {}}), o);
+            return std::make_pair(logits, states);
+          },
+          "params"_a, "input_ids"_a, "positions"_a = py::none(), "key_mask"_a = py::none(),
+          "options"_a = ApplyOptions{}, Free(),
+          "The logits, and the states after the embedding and each layer.")
+      .def(
+          "last_hidden_state",
+          [](const Model& x, const ParamTree& p, const Tensor& ids, const std::optional<Tensor>& positions,
+             const std::optional<Tensor>& key_mask, const ApplyOptions& o) {
+            if (x.task() == ModelTask::causal_lm || x.is_encoder_decoder())
+              return x.last_hidden_state(p, decoder_of(x, ids, {positions, key_mask, {}, {}}), o);
+            EncoderInputs e;
+            e.input_ids = ids;
+            if (key_mask) e.key_mask = *key_mask;
+            if (positions) e.positions = *positions;
+            return x.last_hidden_state(p, e, o);
+          },
+          "params"_a, "input_ids"_a, "positions"_a = py::none(), "key_mask"_a = py::none(),
+          "options"_a = ApplyOptions{}, Free(), "What the head reads, [B, T, hidden_size].")
+      .def(
+          "encode",
+          [](const Model& x, const ParamTree& p, const std::map<std::string, Tensor>& in,
+             const ApplyOptions& o) { return x.encode(p, encoder_of(in), o); },
+          "params"_a, "inputs"_a, "options"_a = ApplyOptions{}, Free(),
+          "The memory of an encoder-decoder model, of a dict of inputs.")
+      .def(
+          "apply_encoder",
+          [](const Model& x, const ParamTree& p, const std::map<std::string, Tensor>& in,
+             const ApplyOptions& o) { return x.apply_encoder(p, encoder_of(in), o); },
+          "params"_a, "inputs"_a, "options"_a = ApplyOptions{}, Free(), "The logits of an encoder.");
 }
 
 void bind_tokenizer(py::module_& m) {
   py::class_<Tokenizer> t(m, "Tokenizer");
-  t.def("encode",
-        [](const Tokenizer& x, const std::string& text, bool add_special, const std::optional<i64>& max_length) {
-          return max_length ? x.encode_truncated(text, *max_length, add_special).ids : x.encode(text, add_special);
-        },
-        "text"_a, "add_special"_a = true, "max_length"_a = py::none())
-      .def("encode_pair",
-           [](const Tokenizer& x, const std::string& a, const std::string& b, const std::optional<i64>& max_length,
-              bool add_special) {
-             const Encoding e = x.encode_pair(a, b, max_length, add_special);
-             return std::make_pair(e.ids, e.type_ids);
-           },
-           "text"_a, "pair"_a, "max_length"_a = py::none(), "add_special"_a = true, "(ids, type_ids)")
-      .def("decode",
-           [](const Tokenizer& x, const std::vector<i32>& ids, bool skip) { return x.decode(ids, skip); }, "ids"_a,
-           "skip_special"_a = false)
+  t.def(
+       "encode",
+       [](const Tokenizer& x, const std::string& text, bool add_special,
+          const std::optional<i64>& max_length) {
+         return max_length ? x.encode_truncated(text, *max_length, add_special).ids
+                           : x.encode(text, add_special);
+       },
+       "text"_a, "add_special"_a = true, "max_length"_a = py::none())
+      .def(
+          "encode_pair",
+          [](const Tokenizer& x, const std::string& a, const std::string& b,
+             const std::optional<i64>& max_length, bool add_special) {
+            const Encoding e = x.encode_pair(a, b, max_length, add_special);
+            return std::make_pair(e.ids, e.type_ids);
+          },
+          "text"_a, "pair"_a, "max_length"_a = py::none(), "add_special"_a = true, "(ids, type_ids)")
+      .def(
+          "decode",
+          [](const Tokenizer& x, const std::vector<i32>& ids, bool skip) { return x.decode(ids, skip); },
+          "ids"_a, "skip_special"_a = false)
       .def("token_to_id", [](const Tokenizer& x, const std::string& token) { return x.token_to_id(token); })
       .def("id_to_token", [](const Tokenizer& x, i32 id) { return x.id_to_token(id); })
       .def_property_readonly("vocab_size", &Tokenizer::vocab_size)
@@ -156,10 +177,12 @@ void bind_tokenizer(py::module_& m) {
              return c.render(parse_messages(messages, "the messages"), v);
            })
       .def("_tokenize",
-           [](const ChatTemplate& c, const Tokenizer& t, const std::string& messages, const std::string& tools) {
+           [](const ChatTemplate& c, const Tokenizer& t, const std::string& messages,
+              const std::string& tools) {
              ChatVariables v;
              v.tools = tools;
-             const ChatTokens out = tokenize_chat(t, c.render_training(parse_messages(messages, "the messages"), v));
+             const ChatTokens out =
+                 tokenize_chat(t, c.render_training(parse_messages(messages, "the messages"), v));
              return std::make_pair(out.ids, std::vector<int>(out.in_loss.begin(), out.in_loss.end()));
            })
       .def_property_readonly("source", &ChatTemplate::source);

@@ -20,11 +20,11 @@ std::vector<int> dims_or_all(const Tensor& x, const Dims& dims) {
 
 // These functions of the module are methods of tensors too.
 constexpr const char* kMethods[] = {
-    "exp", "log", "sqrt", "rsqrt", "square", "abs", "sin", "cos", "tanh", "sigmoid", "relu", "gelu", "silu",
-    "softplus", "softmax", "log_softmax", "log_sum_exp", "max_last", "sum_all", "sum", "mean", "clamp", "cumsum",
-    "reshape", "permute", "transpose", "narrow", "pad_to", "broadcast_to", "cast", "to_float", "pick", "detach",
-    "watched"};
-
+    "exp",         "log",      "sqrt",         "rsqrt", "square",   "abs",      "sin",     "cos",
+    "tanh",        "sigmoid",  "relu",         "gelu",  "silu",     "softplus", "softmax", "log_softmax",
+    "log_sum_exp", "max_last", "sum_all",      "sum",   "mean",     "clamp",    "cumsum",  "argmax",
+    "cummax",      "sort",     "top_k",        "sign",  "pow",      "reshape",  "permute", "transpose",
+    "narrow",      "pad_to",   "broadcast_to", "cast",  "to_float", "pick",     "detach",  "watched"};
 
 using One = Tensor (*)(const Tensor&);
 
@@ -32,211 +32,280 @@ using One = Tensor (*)(const Tensor&);
 
 void bind_ops(py::module_& m) {
   // Elementwise
-  const std::vector<std::pair<const char*, One>> of_one = {
-      {"exp", exp},   {"log", log},         {"sqrt", sqrt}, {"rsqrt", rsqrt}, {"square", square},
-      {"abs", abs},   {"sin", sin},         {"cos", cos},   {"tanh", tanh},   {"sigmoid", sigmoid},
-      {"relu", relu}, {"gelu", gelu},       {"silu", silu}, {"softplus", softplus},
-      {"log_sigmoid", log_sigmoid},         {"stop_gradient", stop_gradient},
-      {"softmax", softmax},                 {"log_softmax", log_softmax},     {"max_last", max_last},
-      {"sum_all", sum_all},                 {"zeros_like", zeros_like},       {"ones_like", ones_like}};
+  const std::vector<std::pair<const char*, One>> of_one = {{"exp", exp},
+                                                           {"log", log},
+                                                           {"sqrt", sqrt},
+                                                           {"rsqrt", rsqrt},
+                                                           {"square", square},
+                                                           {"abs", abs},
+                                                           {"sin", sin},
+                                                           {"cos", cos},
+                                                           {"tanh", tanh},
+                                                           {"sigmoid", sigmoid},
+                                                           {"relu", relu},
+                                                           {"gelu", gelu},
+                                                           {"silu", silu},
+                                                           {"softplus", softplus},
+                                                           {"log_sigmoid", log_sigmoid},
+                                                           {"stop_gradient", stop_gradient},
+                                                           {"softmax", softmax},
+                                                           {"log_softmax", log_softmax},
+                                                           {"max_last", max_last},
+                                                           {"sum_all", sum_all},
+                                                           {"zeros_like", zeros_like},
+                                                           {"ones_like", ones_like}};
   for (const auto& [name, f] : of_one) m.def(name, f, "x"_a, Free());
   m.def("detach", static_cast<One>(stop_gradient), "x"_a, Free());
-  m.def("add", [](const std::vector<Tensor>& terms) { return add(terms); }, "terms"_a, Free());
+  m.def(
+      "add", [](const std::vector<Tensor>& terms) { return add(terms); }, "terms"_a, Free());
   m.def("add_bias", &add_bias, "y"_a, "bias"_a, Free());
   m.def("scale", &scale, "x"_a, "factor"_a, Free());
   m.def("add_scalar", &add_scalar, "x"_a, "constant"_a, Free());
   m.def("maximum", &maximum, "a"_a, "b"_a, Free());
   m.def("minimum", &minimum, "a"_a, "b"_a, Free());
-  m.def("gated",
-        [](const std::string& name, const Tensor& gate, const Tensor& up) {
-          return activate_gated(name, gate, up);
-        },
-        "activation"_a, "gate"_a, "up"_a, Free(), "activation(gate) * up, by the Hugging Face name.");
+  m.def(
+      "gated",
+      [](const std::string& name, const Tensor& gate, const Tensor& up) {
+        return activate_gated(name, gate, up);
+      },
+      "activation"_a, "gate"_a, "up"_a, Free(), "activation(gate) * up, by the Hugging Face name.");
   m.def("activate", &activate, "activation"_a, "x"_a, Free(), "An activation by its Hugging Face name.");
   m.def("where", &where, "condition"_a, "a"_a, "b"_a, Free());
-  m.def("where",
-        [](const Tensor& c, const Tensor& a, double b) { return where(c, a, full({}, b, a.dtype())); },
-        "condition"_a, "a"_a, "b"_a, Free());
+  m.def(
+      "where", [](const Tensor& c, const Tensor& a, double b) { return where(c, a, full({}, b, a.dtype())); },
+      "condition"_a, "a"_a, "b"_a, Free());
   m.def("clamp", &clamp, "x"_a, "low"_a = -std::numeric_limits<double>::infinity(),
-       "high"_a = std::numeric_limits<double>::infinity(), Free());
+        "high"_a = std::numeric_limits<double>::infinity(), Free());
   m.def("cumsum", &cumsum, "x"_a, "dim"_a, "reverse"_a = false, Free());
 
+  // Orders, ids and powers
+  m.def("arange", &arange, "n"_a);
+  m.def(
+      "one_hot", [](const Tensor& ids, i64 width) { return one_hot(ids, width); }, "ids"_a, "width"_a,
+      Free());
+  m.def("argmax", &argmax, "x"_a, Free());
+  m.def("take_along", &take_along, "x"_a, "ids"_a, Free());
+  const auto pair = [](Ordered o) { return std::make_pair(std::move(o.values), std::move(o.ids)); };
+  m.def(
+      "top_k", [pair](const Tensor& x, i64 k) { return pair(top_k(x, k)); }, "x"_a, "k"_a, Free(),
+      "(values, ids), the largest first.");
+  m.def(
+      "sort", [pair](const Tensor& x, bool descending) { return pair(sort(x, descending)); }, "x"_a,
+      "descending"_a = false, Free(), "(values, ids)");
+  m.def("cummax", &cummax, "x"_a, "dim"_a, Free());
+  m.def("sign", &sign, "x"_a, Free());
+  m.def("pow", &pow, "x"_a, "exponent"_a, Free());
+
   // Reductions
-  m.def("sum", [](const Tensor& x, const Dims& dim, bool keepdim) {
+  m.def(
+      "sum",
+      [](const Tensor& x, const Dims& dim, bool keepdim) {
         if (!dim && !keepdim) return sum_all(x);
         return sum(x, dims_or_all(x, dim), keepdim);
-      }, "x"_a, "dim"_a = py::none(), "keepdim"_a = false, Free());
-  m.def("mean", [](const Tensor& x, const Dims& dim, bool keepdim) {
-        return mean(x, dims_or_all(x, dim), keepdim);
-      }, "x"_a, "dim"_a = py::none(), "keepdim"_a = false, Free());
+      },
+      "x"_a, "dim"_a = py::none(), "keepdim"_a = false, Free());
+  m.def(
+      "mean",
+      [](const Tensor& x, const Dims& dim, bool keepdim) { return mean(x, dims_or_all(x, dim), keepdim); },
+      "x"_a, "dim"_a = py::none(), "keepdim"_a = false, Free());
   m.def("log_sum_exp", &log_sum_exp, "x"_a, "keepdim"_a = false, Free());
 
   // Shapes and types
-  m.def("reshape", [](const Tensor& x, const std::vector<i64>& shape) { return reshape(x, to_shape(shape)); },
-       "x"_a, "shape"_a, Free());
+  m.def(
+      "reshape", [](const Tensor& x, const std::vector<i64>& shape) { return reshape(x, to_shape(shape)); },
+      "x"_a, "shape"_a, Free());
   m.def("permute", &permute, "x"_a, "dims"_a, Free());
   m.def("transpose", &transpose, "x"_a, "a"_a, "b"_a, Free());
   m.def("narrow", &narrow, "x"_a, "dim"_a, "start"_a, "length"_a, Free());
   m.def("pad_to", &pad_to, "x"_a, "dim"_a, "start"_a, "size"_a, Free());
-  m.def("broadcast_to",
-       [](const Tensor& x, const std::vector<i64>& shape) { return broadcast_to(x, to_shape(shape)); }, "x"_a,
-       "shape"_a, Free());
-  m.def("concat", [](const std::vector<Tensor>& parts, int dim) { return concat(parts, dim); }, "parts"_a,
-        "dim"_a, Free());
-  m.def("stack",
-        [](const std::vector<Tensor>& parts, int dim) {
-          std::vector<Tensor> out;
-          for (const Tensor& t : parts) {
-            std::vector<i64> dims(t.shape().begin() + t.hidden(), t.shape().end());
-            const int at = dim < 0 ? dim + static_cast<int>(dims.size()) + 1 : dim;
-            dims.insert(dims.begin() + at, 1);
-            out.push_back(reshape(t, to_shape(dims)));
-          }
-          return concat(out, dim);
-        },
-        "parts"_a, "dim"_a = 0, Free());
-  m.def("cast", [](const Tensor& x, const std::string& type) { return cast(x, dtype_named(type)); }, "x"_a,
-       "dtype"_a, Free());
-  m.def("to_float", [](const Tensor& x, const std::string& type) { return to_float(x, dtype_named(type)); },
-       "x"_a, "dtype"_a = "float32", Free());
+  m.def(
+      "broadcast_to",
+      [](const Tensor& x, const std::vector<i64>& shape) { return broadcast_to(x, to_shape(shape)); }, "x"_a,
+      "shape"_a, Free());
+  m.def(
+      "concat", [](const std::vector<Tensor>& parts, int dim) { return concat(parts, dim); }, "parts"_a,
+      "dim"_a, Free());
+  m.def(
+      "stack",
+      [](const std::vector<Tensor>& parts, int dim) {
+        std::vector<Tensor> out;
+        for (const Tensor& t : parts) {
+          std::vector<i64> dims(t.shape().begin() + t.hidden(), t.shape().end());
+          const int at = dim < 0 ? dim + static_cast<int>(dims.size()) + 1 : dim;
+          dims.insert(dims.begin() + at, 1);
+          out.push_back(reshape(t, to_shape(dims)));
+        }
+        return concat(out, dim);
+      },
+      "parts"_a, "dim"_a = 0, Free());
+  m.def(
+      "cast", [](const Tensor& x, const std::string& type) { return cast(x, dtype_named(type)); }, "x"_a,
+      "dtype"_a, Free());
+  m.def(
+      "to_float", [](const Tensor& x, const std::string& type) { return to_float(x, dtype_named(type)); },
+      "x"_a, "dtype"_a = "float32", Free());
 
   // Products
-  m.def("linear",
-        [](const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias) {
-          return linear(x, w, bias.value_or(Tensor()));
-        },
-        "x"_a, "weight"_a, "bias"_a = py::none(), Free());
+  m.def(
+      "linear",
+      [](const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias) {
+        return linear(x, w, bias.value_or(Tensor()));
+      },
+      "x"_a, "weight"_a, "bias"_a = py::none(), Free());
   m.def("matmul", &matmul, "a"_a, "b"_a, "trans_a"_a = false, "trans_b"_a = false, Free());
 
   // Rows and labels
-  m.def("embedding", [](const Tensor& table, const Tensor& ids) { return embedding(table, ids); }, "table"_a,
-        "ids"_a, Free());
+  m.def(
+      "embedding", [](const Tensor& table, const Tensor& ids) { return embedding(table, ids); }, "table"_a,
+      "ids"_a, Free());
   m.def("pick", &pick, "x"_a, "ids"_a, Free());
   m.def("cross_entropy", &cross_entropy, "logits"_a, "labels"_a, "label_smoothing"_a = 0.0, Free());
 
   // Norms
   const auto maybe = [](const std::optional<Tensor>& t) { return t.value_or(Tensor()); };
-  m.def("layer_norm",
-        [maybe](const Tensor& x, const std::optional<Tensor>& w, const std::optional<Tensor>& b, double eps) {
-          return layer_norm(x, maybe(w), maybe(b), eps);
-        },
-        "x"_a, "weight"_a = py::none(), "bias"_a = py::none(), "eps"_a = 1e-5, Free());
-  m.def("rms_norm", [](const Tensor& x, const Tensor& w, double eps) { return rms_norm(x, w, eps); }, "x"_a,
-        "weight"_a, "eps"_a = 1e-6, Free());
-  m.def("group_norm",
-        [maybe](const Tensor& x, i64 groups, const std::optional<Tensor>& w, const std::optional<Tensor>& b,
-                double eps) { return group_norm(x, groups, maybe(w), maybe(b), eps); },
-        "x"_a, "groups"_a, "weight"_a = py::none(), "bias"_a = py::none(), "eps"_a = 1e-5, Free());
+  m.def(
+      "layer_norm",
+      [maybe](const Tensor& x, const std::optional<Tensor>& w, const std::optional<Tensor>& b, double eps) {
+        return layer_norm(x, maybe(w), maybe(b), eps);
+      },
+      "x"_a, "weight"_a = py::none(), "bias"_a = py::none(), "eps"_a = 1e-5, Free());
+  m.def(
+      "rms_norm", [](const Tensor& x, const Tensor& w, double eps) { return rms_norm(x, w, eps); }, "x"_a,
+      "weight"_a, "eps"_a = 1e-6, Free());
+  m.def(
+      "group_norm",
+      [maybe](const Tensor& x, i64 groups, const std::optional<Tensor>& w, const std::optional<Tensor>& b,
+              double eps) { return group_norm(x, groups, maybe(w), maybe(b), eps); },
+      "x"_a, "groups"_a, "weight"_a = py::none(), "bias"_a = py::none(), "eps"_a = 1e-5, Free());
 }
 
 void bind_more_ops(py::module_& m) {
   const auto maybe = [](const std::optional<Tensor>& t) { return t.value_or(Tensor()); };
   // Attention and sequences
-  m.def("attention",
-        [maybe](const Tensor& q, const Tensor& k, const Tensor& v, double scale, bool causal, i64 window,
-                i64 ahead, double softcap, const std::optional<Tensor>& key_mask,
-                const std::optional<Tensor>& bias, bool segmented) {
-          AttentionOptions o;
-          o.scale = scale;
-          o.causal = causal;
-          o.window = window;
-          o.ahead = ahead;
-          o.softcap = softcap;
-          o.segmented = segmented;
-          return attention(q, k, v, o, maybe(key_mask), maybe(bias));
-        },
-        "q"_a, "k"_a, "v"_a, "scale"_a, "causal"_a = false, "window"_a = 0, "ahead"_a = -1, "softcap"_a = 0.0,
-        "key_mask"_a = py::none(), "bias"_a = py::none(), "segmented"_a = false, Free());
-  m.def("rope",
-        [](const Tensor& x, const Tensor& positions, const std::vector<float>& inv_freq, bool interleaved,
-           double attention_factor) {
-          RopeOptions o;
-          o.inv_freq = std::make_shared<const std::vector<float>>(inv_freq);
-          o.interleaved = interleaved;
-          o.attention_factor = attention_factor;
-          return rope(x, positions, o);
-        },
-        "x"_a, "positions"_a, "inv_freq"_a, "interleaved"_a = false, "attention_factor"_a = 1.0, Free());
+  m.def(
+      "attention",
+      [maybe](const Tensor& q, const Tensor& k, const Tensor& v, double scale, bool causal, i64 window,
+              i64 ahead, double softcap, const std::optional<Tensor>& key_mask,
+              const std::optional<Tensor>& bias, bool segmented) {
+        AttentionOptions o;
+        o.scale = scale;
+        o.causal = causal;
+        o.window = window;
+        o.ahead = ahead;
+        o.softcap = softcap;
+        o.segmented = segmented;
+        return attention(q, k, v, o, maybe(key_mask), maybe(bias));
+      },
+      "q"_a, "k"_a, "v"_a, "scale"_a, "causal"_a = false, "window"_a = 0, "ahead"_a = -1, "softcap"_a = 0.0,
+      "key_mask"_a = py::none(), "bias"_a = py::none(), "segmented"_a = false, Free());
+  m.def(
+      "rope",
+      [](const Tensor& x, const Tensor& positions, const std::vector<float>& inv_freq, bool interleaved,
+         double attention_factor) {
+        RopeOptions o;
+        o.inv_freq = std::make_shared<const std::vector<float>>(inv_freq);
+        o.interleaved = interleaved;
+        o.attention_factor = attention_factor;
+        return rope(x, positions, o);
+      },
+      "x"_a, "positions"_a, "inv_freq"_a, "interleaved"_a = false, "attention_factor"_a = 1.0, Free());
   m.def("rope_frequencies", &rope_frequencies, "theta"_a, "rotary"_a);
-  m.def("dropout",
-        [](const Tensor& x, double rate, const std::string& site) {
-          return dropout(x, rate, Context::current().key(site));
-        },
-        "x"_a, "rate"_a, "site"_a, Free(),
-        "Dropout with the key of (seed, step, scope, site). Use it in training only: `if ctx.train`.");
-  m.def("linear_recurrence",
-        [maybe](const Tensor& log_decay, const Tensor& k, const Tensor& q, const Tensor& v,
-                const std::optional<Tensor>& initial, const std::optional<Tensor>& segments, i64 chunk) {
-          const Recurrence r = linear_recurrence(
-              {.log_decay = log_decay, .k = k, .q = q, .v = v, .initial = maybe(initial), .segments = maybe(segments)},
-              chunk);
-          return std::make_pair(r.y, r.state);
-        },
-        "log_decay"_a, "k"_a, "q"_a, "v"_a, "initial"_a = py::none(), "segments"_a = py::none(), "chunk"_a = 64,
-        Free());
-  m.def("causal_conv1d",
-        [maybe](const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias,
-                const std::optional<Tensor>& before, const std::optional<Tensor>& segments) {
-          return causal_conv1d(x, w, maybe(bias), maybe(before), maybe(segments));
-        },
-        "x"_a, "weight"_a, "bias"_a = py::none(), "before"_a = py::none(), "segments"_a = py::none(), Free());
+  m.def(
+      "dropout",
+      [](const Tensor& x, double rate, const std::string& site) {
+        return dropout(x, rate, Context::current().key(site));
+      },
+      "x"_a, "rate"_a, "site"_a, Free(),
+      "Dropout with the key of (seed, step, scope, site). Use it in training only: `if ctx.train`.");
+  m.def(
+      "linear_recurrence",
+      [maybe](const Tensor& log_decay, const Tensor& k, const Tensor& q, const Tensor& v,
+              const std::optional<Tensor>& initial, const std::optional<Tensor>& segments, i64 chunk) {
+        const Recurrence r = linear_recurrence({.log_decay = log_decay,
+                                                .k = k,
+                                                .q = q,
+                                                .v = v,
+                                                .initial = maybe(initial),
+                                                .segments = maybe(segments)},
+                                               chunk);
+        return std::make_pair(r.y, r.state);
+      },
+      "log_decay"_a, "k"_a, "q"_a, "v"_a, "initial"_a = py::none(), "segments"_a = py::none(), "chunk"_a = 64,
+      Free());
+  m.def(
+      "causal_conv1d",
+      [maybe](const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias,
+              const std::optional<Tensor>& before, const std::optional<Tensor>& segments) {
+        return causal_conv1d(x, w, maybe(bias), maybe(before), maybe(segments));
+      },
+      "x"_a, "weight"_a, "bias"_a = py::none(), "before"_a = py::none(), "segments"_a = py::none(), Free());
 
   // Experts
   m.def("top_k_mask", &top_k_mask, "x"_a, "k"_a, Free());
-  m.def("experts",
-        [](const Tensor& x, const Tensor& weights, const Tensor& chosen, const Tensor& gate, const Tensor& up,
-           const Tensor& down, i64 per_row) {
-          ExpertsOptions o;
-          o.per_row = per_row;
-          return experts(x, weights, chosen, {.gate = gate, .up = up, .down = down}, o);
-        },
-        "x"_a, "weights"_a, "chosen"_a, "gate"_a, "up"_a, "down"_a, "per_row"_a = 1, Free());
+  m.def(
+      "experts",
+      [](const Tensor& x, const Tensor& weights, const Tensor& chosen, const Tensor& gate, const Tensor& up,
+         const Tensor& down, i64 per_row) {
+        ExpertsOptions o;
+        o.per_row = per_row;
+        return experts(x, weights, chosen, {.gate = gate, .up = up, .down = down}, o);
+      },
+      "x"_a, "weights"_a, "chosen"_a, "gate"_a, "up"_a, "down"_a, "per_row"_a = 1, Free());
 
   // Images
   using Two = std::array<i64, 2>;
-  m.def("conv2d",
-        [maybe](const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias, Two stride, Two padding) {
-          return conv2d(x, w, maybe(bias), {stride, padding});
-        },
-        "x"_a, "weight"_a, "bias"_a = py::none(), "stride"_a = Two{1, 1}, "padding"_a = Two{0, 0}, Free());
-  m.def("conv2d_input_gradient",
-        [](const Tensor& g, const Tensor& w, i64 height, i64 width, Two stride, Two padding) {
-          return conv2d_input_gradient(g, w, height, width, {stride, padding});
-        },
-        "g"_a, "weight"_a, "height"_a, "width"_a, "stride"_a = Two{1, 1}, "padding"_a = Two{0, 0}, Free(),
-        "PyTorch's conv_transpose2d.");
-  m.def("avg_pool2d",
-        [](const Tensor& x, Two kernel, Two stride, Two padding) {
-          return avg_pool2d(x, {kernel, stride, padding});
-        },
-        "x"_a, "kernel"_a = Two{2, 2}, "stride"_a = Two{2, 2}, "padding"_a = Two{0, 0}, Free());
-  m.def("max_pool2d",
-        [](const Tensor& x, Two kernel, Two stride, Two padding) {
-          return max_pool2d(x, {kernel, stride, padding});
-        },
-        "x"_a, "kernel"_a = Two{2, 2}, "stride"_a = Two{2, 2}, "padding"_a = Two{0, 0}, Free());
+  m.def(
+      "conv2d",
+      [maybe](const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias, Two stride, Two padding) {
+        return conv2d(x, w, maybe(bias), {stride, padding});
+      },
+      "x"_a, "weight"_a, "bias"_a = py::none(), "stride"_a = Two{1, 1}, "padding"_a = Two{0, 0}, Free());
+  m.def(
+      "conv2d_input_gradient",
+      [](const Tensor& g, const Tensor& w, i64 height, i64 width, Two stride, Two padding) {
+        return conv2d_input_gradient(g, w, height, width, {stride, padding});
+      },
+      "g"_a, "weight"_a, "height"_a, "width"_a, "stride"_a = Two{1, 1}, "padding"_a = Two{0, 0}, Free(),
+      "PyTorch's conv_transpose2d.");
+  m.def(
+      "avg_pool2d",
+      [](const Tensor& x, Two kernel, Two stride, Two padding) {
+        return avg_pool2d(x, {kernel, stride, padding});
+      },
+      "x"_a, "kernel"_a = Two{2, 2}, "stride"_a = Two{2, 2}, "padding"_a = Two{0, 0}, Free());
+  m.def(
+      "max_pool2d",
+      [](const Tensor& x, Two kernel, Two stride, Two padding) {
+        return max_pool2d(x, {kernel, stride, padding});
+      },
+      "x"_a, "kernel"_a = Two{2, 2}, "stride"_a = Two{2, 2}, "padding"_a = Two{0, 0}, Free());
   m.def("upsample", &upsample, "x"_a, "rows"_a, "columns"_a, Free());
 
   // Creating tensors
-  m.def("zeros", [](const std::vector<i64>& s, const std::string& t) { return zeros(to_shape(s), dtype_named(t)); },
-        "shape"_a, "dtype"_a = "float32");
-  m.def("full",
-        [](const std::vector<i64>& s, double x, const std::string& t) {
-          return full(to_shape(s), x, dtype_named(t));
-        },
-        "shape"_a, "value"_a, "dtype"_a = "float32");
-  m.def("label_mask", [](const Tensor& labels) { return label_mask(labels, DType::f32); }, "labels"_a, Free());
+  m.def(
+      "zeros",
+      [](const std::vector<i64>& s, const std::string& t) { return zeros(to_shape(s), dtype_named(t)); },
+      "shape"_a, "dtype"_a = "float32");
+  m.def(
+      "full",
+      [](const std::vector<i64>& s, double x, const std::string& t) {
+        return full(to_shape(s), x, dtype_named(t));
+      },
+      "shape"_a, "value"_a, "dtype"_a = "float32");
+  m.def(
+      "label_mask", [](const Tensor& labels) { return label_mask(labels, DType::f32); }, "labels"_a, Free());
   // Random numbers: of a batch (dim 0 is counted in the global batch), or, with `like`, of anything else.
   const auto random = [&m](const char* name, Tensor (*of_batch)(const Shape&, u64),
                            Tensor (*placed)(const Shape&, u64, const Layout&), const char* doc) {
-    m.def(name,
-          [=](const std::vector<i64>& shape, const std::string& site, const std::optional<Tensor>& like,
-              bool batch) {
-            const u64 key = Context::current().key(site);
-            if (like) return placed(to_shape(shape), key, like->layout());
-            return batch ? of_batch(to_shape(shape), key) : placed(to_shape(shape), key, Layout{});
-          },
-          "shape"_a, "site"_a, "like"_a = py::none(), "batch"_a = true, Free(), doc);
+    m.def(
+        name,
+        [=](const std::vector<i64>& shape, const std::string& site, const std::optional<Tensor>& like,
+            bool batch) {
+          const u64 key = Context::current().key(site);
+          if (like) return placed(to_shape(shape), key, like->layout());
+          return batch ? of_batch(to_shape(shape), key) : placed(to_shape(shape), key, Layout{});
+        },
+        "shape"_a, "site"_a, "like"_a = py::none(), "batch"_a = true, Free(), doc);
   };
   random("random_uniform", random_uniform, random_uniform,
          "Uniform in [0, 1), by the key of (seed, step, scope, site). Dim 0 is the batch; batch=False: it is "
@@ -244,34 +313,39 @@ void bind_more_ops(py::module_& m) {
   random("random_normal", random_normal, random_normal, "Standard normal numbers; as random_uniform.");
 
   // Gradients
-  m.def("grad",
-        [](const Tensor& loss, const std::vector<Tensor>& inputs, bool create_graph, bool retain) {
-          return grad(loss, inputs, {.create_graph = create_graph, .retain = retain});
-        },
-        "loss"_a, "inputs"_a, "create_graph"_a = false, "retain"_a = false, Free(),
-        "Gradients of a one-element loss with respect to watched tensors.");
-  m.def("vjp",
-        [](const std::vector<Tensor>& outputs, const std::vector<Tensor>& cotangents,
-           const std::vector<Tensor>& inputs, bool create_graph, bool retain) {
-          return vjp(outputs, cotangents, inputs, {.create_graph = create_graph, .retain = retain});
-        },
-        "outputs"_a, "cotangents"_a, "inputs"_a, "create_graph"_a = false, "retain"_a = false, Free());
-  m.def("watched", [](const Tensor& x) { return x.watched(); }, "x"_a,
-        "The same value as a leaf of the tape, for gradients with respect to it.");
-  m.def("recompute",
-        [](const py::object& f, const Tensor& x) {
-          const auto g = callback<Tensor, const Tensor&>(f);
-          const py::gil_scoped_release unlocked;
-          return recompute(g, x);
-        },
-        "f"_a, "x"_a, "f(x), computed again in the backward pass instead of kept.");
-  m.def("vmap",
-        [](const py::object& f, const std::vector<Tensor>& xs) {
-          const auto g = callback<std::vector<Tensor>, const std::vector<Tensor>&>(glue("listed")(f));
-          const py::gil_scoped_release unlocked;
-          return vmap(g, xs);
-        },
-        "f"_a, "xs"_a, "f on all slices along dim 0 together.");
+  m.def(
+      "grad",
+      [](const Tensor& loss, const std::vector<Tensor>& inputs, bool create_graph, bool retain) {
+        return grad(loss, inputs, {.create_graph = create_graph, .retain = retain});
+      },
+      "loss"_a, "inputs"_a, "create_graph"_a = false, "retain"_a = false, Free(),
+      "Gradients of a one-element loss with respect to watched tensors.");
+  m.def(
+      "vjp",
+      [](const std::vector<Tensor>& outputs, const std::vector<Tensor>& cotangents,
+         const std::vector<Tensor>& inputs, bool create_graph, bool retain) {
+        return vjp(outputs, cotangents, inputs, {.create_graph = create_graph, .retain = retain});
+      },
+      "outputs"_a, "cotangents"_a, "inputs"_a, "create_graph"_a = false, "retain"_a = false, Free());
+  m.def(
+      "watched", [](const Tensor& x) { return x.watched(); }, "x"_a,
+      "The same value as a leaf of the tape, for gradients with respect to it.");
+  m.def(
+      "recompute",
+      [](const py::object& f, const Tensor& x) {
+        const auto g = callback<Tensor, const Tensor&>(f);
+        const py::gil_scoped_release unlocked;
+        return recompute(g, x);
+      },
+      "f"_a, "x"_a, "f(x), computed again in the backward pass instead of kept.");
+  m.def(
+      "vmap",
+      [](const py::object& f, const std::vector<Tensor>& xs) {
+        const auto g = callback<std::vector<Tensor>, const std::vector<Tensor>&>(glue("listed")(f));
+        const py::gil_scoped_release unlocked;
+        return vmap(g, xs);
+      },
+      "f"_a, "xs"_a, "f on all slices along dim 0 together.");
 
   const py::object tensor = m.attr("Tensor");
   for (const char* name : kMethods)

@@ -12,7 +12,8 @@ Init init_of(const py::object& init, double std) {
   if (name == "ones") return {.kind = Init::Kind::ones};
   if (name == "normal") return {.kind = Init::Kind::normal, .std = std};
   if (name == "uniform") return {.kind = Init::Kind::uniform, .std = std};
-  throw UsageError("init '{}' of a parameter is unknown; expected zeros, ones, normal, uniform or a number", name);
+  throw UsageError("init '{}' of a parameter is unknown; expected zeros, ones, normal, uniform or a number",
+                   name);
 }
 
 // ModelParams and the builder that declares them.
@@ -49,14 +50,15 @@ void bind_params(py::module_& m) {
              for (std::size_t i = 0; i < p.size(); ++i) out.emplace_back(p.specs()[i].name, p.values()[i]);
              return out;
            })
-      .def("trained",
-           [](const ParamTree& p) {
-             std::vector<std::string> names;
-             for (const ParamSpec& s : p.specs())
-               if (s.trained()) names.push_back(s.name);
-             return names;
-           },
-           "The names of the parameters that are trained.")
+      .def(
+          "trained",
+          [](const ParamTree& p) {
+            std::vector<std::string> names;
+            for (const ParamSpec& s : p.specs())
+              if (s.trained()) names.push_back(s.name);
+            return names;
+          },
+          "The names of the parameters that are trained.")
       .def("part", &ParamTree::part, "owner"_a, "The parameters of a model of `models:`, by their own names.")
       .def("has_part", &ParamTree::has_part, "owner"_a)
       .def("without_adapters", &ParamTree::without_adapters)
@@ -65,42 +67,56 @@ void bind_params(py::module_& m) {
 
   py::class_<Declared, std::shared_ptr<Declared>>(m, "Params", "Declares parameters, in order.")
       .def(py::init<>())
-      .def("add",
-           [](Declared& d, const std::string& name, const std::vector<i64>& shape, const py::object& init,
-              double std, bool buffer, const std::optional<int>& cut) {
-             ParamSpec& s = d.builder.add(name, to_shape(shape), ParamKind::other, init_of(init, std));
-             s.buffer = buffer;
-             if (cut) s.cut = *cut;
-           },
-           "name"_a, "shape"_a, "init"_a = "zeros", "std"_a = 0.02, "buffer"_a = false, "cut"_a = py::none(),
-           "A tensor. init: zeros, ones, normal, uniform or a number. cut: the dim that is cut over the model "
-           "shards, -1 for none.")
-      .def("linear",
-           [](Declared& d, const std::string& prefix, i64 out, i64 in, bool bias, double std) {
-             d.builder.linear(prefix, out, in, bias, std);
-           },
-           "prefix"_a, "out"_a, "in_"_a, "bias"_a = true, "std"_a = 0.02,
-           "PREFIX.weight [out, in] and PREFIX.bias.")
-      .def("embedding",
-           [](Declared& d, const std::string& name, i64 rows, i64 width, double std) {
-             d.builder.embedding(name, rows, width, std);
-           },
-           "name"_a, "rows"_a, "width"_a, "std"_a = 0.02)
-      .def("norm", [](Declared& d, const std::string& prefix, i64 width,
-                      bool bias) { d.builder.norm(prefix, width, bias); },
-           "prefix"_a, "width"_a, "bias"_a = true)
-      .def("conv",
-           [](Declared& d, const std::string& prefix, i64 out, i64 in, i64 height, i64 width, bool bias,
-              double std) { d.builder.conv(prefix, out, in, height, width, bias, std); },
-           "prefix"_a, "out"_a, "in_"_a, "height"_a, "width"_a, "bias"_a = true, "std"_a = 0.02)
-      .def("include",
-           [](Declared& d, const ModelParams& others) {
-             for (const ParamSpec& s : others.specs) d.params.specs.push_back(s);
-             for (const auto& [alias, name] : others.aliases) d.params.aliases[alias] = name;
-           },
-           "others"_a, "The parameters of a model, under their names.")
-      .def("tie", [](Declared& d, const std::string& alias, const std::string& name) { d.builder.tie(alias, name); },
-           "alias"_a, "name"_a)
+      .def(
+          "add",
+          [](Declared& d, const std::string& name, const std::vector<i64>& shape, const py::object& init,
+             double std, bool buffer, const std::optional<int>& cut) {
+            ParamSpec& s = d.builder.add(name, to_shape(shape), ParamKind::other, init_of(init, std));
+            s.buffer = buffer;
+            if (cut) s.cut = *cut;
+          },
+          "name"_a, "shape"_a, "init"_a = "zeros", "std"_a = 0.02, "buffer"_a = false, "cut"_a = py::none(),
+          "A tensor. init: zeros, ones, normal, uniform or a number. cut: the dim that is cut over the model "
+          "shards, -1 for none.")
+      .def(
+          "linear",
+          [](Declared& d, const std::string& prefix, i64 out, i64 in, bool bias, double std,
+             const py::object& init) {
+            d.builder.linear(prefix, out, in, bias, std);
+            if (!init.is_none())
+              for (std::size_t k = bias ? 2 : 1; k > 0; --k)
+                d.params.specs[d.params.specs.size() - k].init = init_of(init, std);
+          },
+          "prefix"_a, "out"_a, "in_"_a, "bias"_a = true, "std"_a = 0.02, "init"_a = py::none(),
+          "PREFIX.weight [out, in], normal, and PREFIX.bias, zeros. init: of both, as in add().")
+      .def(
+          "embedding",
+          [](Declared& d, const std::string& name, i64 rows, i64 width, double std) {
+            d.builder.embedding(name, rows, width, std);
+          },
+          "name"_a, "rows"_a, "width"_a, "std"_a = 0.02)
+      .def(
+          "norm",
+          [](Declared& d, const std::string& prefix, i64 width, bool bias) {
+            d.builder.norm(prefix, width, bias);
+          },
+          "prefix"_a, "width"_a, "bias"_a = true)
+      .def(
+          "conv",
+          [](Declared& d, const std::string& prefix, i64 out, i64 in, i64 height, i64 width, bool bias,
+             double std) { d.builder.conv(prefix, out, in, height, width, bias, std); },
+          "prefix"_a, "out"_a, "in_"_a, "height"_a, "width"_a, "bias"_a = true, "std"_a = 0.02)
+      .def(
+          "include",
+          [](Declared& d, const ModelParams& others) {
+            for (const ParamSpec& s : others.specs) d.params.specs.push_back(s);
+            for (const auto& [alias, name] : others.aliases) d.params.aliases[alias] = name;
+          },
+          "others"_a, "The parameters of a model, under their names.")
+      .def(
+          "tie",
+          [](Declared& d, const std::string& alias, const std::string& name) { d.builder.tie(alias, name); },
+          "alias"_a, "name"_a)
       .def_property_readonly("_params", [](const Declared& d) { return d.params; })
       .def_property_readonly("names", [](const Declared& d) {
         std::vector<std::string> names;
@@ -114,37 +130,42 @@ void bind_params(py::module_& m) {
     return names;
   });
 
-  m.def("dense",
-        [](const ParamTree& p, const std::string& name, const Tensor& x, const ApplyOptions& o) {
-          return dense(p, name, x, o);
-        },
-        "params"_a, "name"_a, "x"_a, "options"_a = ApplyOptions{}, Free(),
-        "A linear layer by the name of its parameters, with its adapter.");
-  m.def("layer_norm_of",
-        [](const ParamTree& p, const std::string& prefix, const Tensor& x, double eps) {
-          return layer_norm(p, prefix, x, eps);
-        },
-        "params"_a, "prefix"_a, "x"_a, "eps"_a = 1e-5, Free());
-  m.def("rms_norm_of",
-        [](const ParamTree& p, const std::string& prefix, const Tensor& x, double eps) {
-          return rms_norm(p, prefix, x, eps);
-        },
-        "params"_a, "prefix"_a, "x"_a, "eps"_a = 1e-6, Free());
+  m.def(
+      "dense",
+      [](const ParamTree& p, const std::string& name, const Tensor& x, const ApplyOptions& o) {
+        return dense(p, name, x, o);
+      },
+      "params"_a, "name"_a, "x"_a, "options"_a = ApplyOptions{}, Free(),
+      "A linear layer by the name of its parameters, with its adapter.");
+  m.def(
+      "layer_norm_of",
+      [](const ParamTree& p, const std::string& prefix, const Tensor& x, double eps) {
+        return layer_norm(p, prefix, x, eps);
+      },
+      "params"_a, "prefix"_a, "x"_a, "eps"_a = 1e-5, Free());
+  m.def(
+      "rms_norm_of",
+      [](const ParamTree& p, const std::string& prefix, const Tensor& x, double eps) {
+        return rms_norm(p, prefix, x, eps);
+      },
+      "params"_a, "prefix"_a, "x"_a, "eps"_a = 1e-6, Free());
 
   py::class_<FastWeights> fast(m, "FastWeights", "Steps of gradient descent inside of a loss (MAML).");
-  fast.def(py::init([](const ModelParams& params, const ParamTree& shared, i64 tasks, const std::string& order) {
+  fast.def(py::init([](const ModelParams& params, const ParamTree& shared, i64 tasks,
+                       const std::string& order) {
              using Order = FastWeights::Order;
              const Order o = order == "none" ? Order::none : order == "first" ? Order::first : Order::second;
              return std::make_unique<FastWeights>(params, shared, tasks, o);
            }),
            "params"_a, "shared"_a, "tasks"_a, "order"_a = "second", py::keep_alive<1, 2>())
-      .def("descend",
-           [](FastWeights& w, const py::object& loss, double learning_rate) {
-             const auto f = callback<Tensor, const ParamTree&>(loss);
-             const py::gil_scoped_release unlocked;
-             w.descend(f, learning_rate);
-           },
-           "loss"_a, "learning_rate"_a)
+      .def(
+          "descend",
+          [](FastWeights& w, const py::object& loss, double learning_rate) {
+            const auto f = callback<Tensor, const ParamTree&>(loss);
+            const py::gil_scoped_release unlocked;
+            w.descend(f, learning_rate);
+          },
+          "loss"_a, "learning_rate"_a)
       .def("params", &FastWeights::params, Free());
 }
 

@@ -38,8 +38,10 @@ SettingValue to_value(const py::handle& x) {
 py::object from_value(const SettingValue& v) {
   return std::visit(
       [](const auto& x) -> py::object {
-        if constexpr (std::is_same_v<std::decay_t<decltype(x)>, std::monostate>) return py::none();
-        else return py::cast(x);
+        if constexpr (std::is_same_v<std::decay_t<decltype(x)>, std::monostate>)
+          return py::none();
+        else
+          return py::cast(x);
       },
       v);
 }
@@ -140,36 +142,38 @@ void bind_context(py::module_& m) {
       .def_readonly("step", &StepContext::step)
       .def_readonly("epoch", &StepContext::epoch)
       .def_property_readonly("train", [](const StepContext& c) { return c.apply.train; })
-      .def("scope",
-           [](const StepContext& c, const std::string& name, i64 k) {
-             Scope s;
-             SharedText& place = Context::current().random_scope;
-             const auto inside = c.scope(name, k);
-             s.inside = place;
-             return s;
-           },
-           "name"_a, "k"_a = 0, "`with ctx.scope(name, k):` other random draws in another pass.")
+      .def(
+          "scope",
+          [](const StepContext& c, const std::string& name, i64 k) {
+            Scope s;
+            SharedText& place = Context::current().random_scope;
+            const auto inside = c.scope(name, k);
+            s.inside = place;
+            return s;
+          },
+          "name"_a, "k"_a = 0, "`with ctx.scope(name, k):` other random draws in another pass.")
       .def("agree", &StepContext::agree, "tensor"_a, Free(),
            "The first rank's value of a one-element tensor, for branches on data.")
-      .def("rng",
-           [](const StepContext& c, const std::string& name) {
-             return glue("rng")(Context::current().random.seed, name, c.step, c.epoch);
-           },
-           "name"_a, "A NumPy generator with the key of (seed, name, step, epoch): the same on all ranks.")
-      .def("on_first",
-           [](const StepContext&, const py::function& f) {
-             std::string text;
-             Group& world = Context::current().world();
-             {
-               const py::gil_scoped_release unlocked;
-               world.on_first([&] {
-                 text = with_python([&] { return py::cast<std::string>(glue("dumps")(f())); });
-               });
-               text = world.agree(text);
-             }
-             return glue("loads")(text);
-           },
-           "f"_a, "f() of the first rank, on all ranks: what may differ between them. The result is JSON.");
+      .def(
+          "rng",
+          [](const StepContext& c, const std::string& name) {
+            return glue("rng")(Context::current().random.seed, name, c.step, c.epoch);
+          },
+          "name"_a, "A NumPy generator with the key of (seed, name, step, epoch): the same on all ranks.")
+      .def(
+          "on_first",
+          [](const StepContext&, const py::function& f) {
+            std::string text;
+            Group& world = Context::current().world();
+            {
+              const py::gil_scoped_release unlocked;
+              world.on_first(
+                  [&] { text = with_python([&] { return py::cast<std::string>(glue("dumps")(f())); }); });
+              text = world.agree(text);
+            }
+            return glue("loads")(text);
+          },
+          "f"_a, "f() of the first rank, on all ranks: what may differ between them. The result is JSON.");
 }
 
 void bind_handle(py::module_& m) {
@@ -198,7 +202,8 @@ void bind_handle(py::module_& m) {
                                return out;
                              })
       .def_property_readonly(
-          "train_data", [](const JobHandle& x) { return std::shared_ptr<const Dataset>(x.pipeline->train_data); })
+          "train_data",
+          [](const JobHandle& x) { return std::shared_ptr<const Dataset>(x.pipeline->train_data); })
       .def_property_readonly("chat_template",
                              [job](const JobHandle& x) -> py::object {
                                const auto& c = job(x).chat_template;
@@ -206,7 +211,8 @@ void bind_handle(py::module_& m) {
                              })
       .def_property_readonly("seed", [job](const JobHandle& x) { return job(x).train.seed; })
       .def_property_readonly("max_length", [job](const JobHandle& x) { return job(x).data.max_length; })
-      .def_property_readonly("label_smoothing", [job](const JobHandle& x) { return job(x).train.label_smoothing; })
+      .def_property_readonly("label_smoothing",
+                             [job](const JobHandle& x) { return job(x).train.label_smoothing; })
       .def_property_readonly("global_batch_size",
                              [job](const JobHandle& x) { return job(x).train.global_batch_size; })
       .def_property_readonly("n_epochs", [job](const JobHandle& x) { return job(x).train.n_epochs; })
@@ -243,8 +249,7 @@ void bind_handle(py::module_& m) {
              const std::vector<Example> rows = to_examples(examples);
              const Score score = [held = hold(f)](const ParamTree& p, std::span<const Example> mine,
                                                   const BatchShape& shape) {
-               return with_python(
-                   [&] { return py::cast<Tensor>((*held)(p, from_examples(mine), shape)); });
+               return with_python([&] { return py::cast<Tensor>((*held)(p, from_examples(mine), shape)); });
              };
              const py::gil_scoped_release unlocked;
              return score_examples(params, rows, batch_size, score);
@@ -292,8 +297,9 @@ void bind_handle(py::module_& m) {
              const py::gil_scoped_release unlocked;
              return x.synced().predict(p, asked, ctx);
            })
-      .def("base_metrics",
-           [](const JobHandle& x, const std::map<std::string, double>& means) { return x.synced().metrics(means); });
+      .def("base_metrics", [](const JobHandle& x, const std::map<std::string, double>& means) {
+        return x.synced().metrics(means);
+      });
 }
 
 }  // namespace

@@ -57,9 +57,10 @@ class PythonPipeline : public Base {
         script_.run([&](const py::object& o) { return to_terms(o.attr("loss")(params, batch, ctx)); });
     for (const LossTerm& t : terms)
       if (!batch.weights.contains(t.name))
-        throw PythonError(fmt::format("the term '{}' has no weight. Name it in `terms` of the class (its weight is "
-                                      "then the number of rows), or let collate() return (fields, {{\"{}\": weight}})",
-                                      t.name, t.name));
+        throw PythonError(
+            fmt::format("the term '{}' has no weight. Name it in `terms` of the class (its weight is "
+                        "then the number of rows), or let collate() return (fields, {{\"{}\": weight}})",
+                        t.name, t.name));
     return terms;
   }
 
@@ -207,9 +208,8 @@ class PythonPipeline : public Base {
     nlohmann::json j;
     j["epoch"] = epoch_.state();
     if (script_.defines("state"))
-      j["own"] = script_.run([](const py::object& o) {
-        return py::cast<std::string>(glue("dumps")(o.attr("state")()));
-      });
+      j["own"] = script_.run(
+          [](const py::object& o) { return py::cast<std::string>(glue("dumps")(o.attr("state")())); });
     if (Pipeline* base = script_.base()) j["base"] = base->state();
     return j.dump();
   }
@@ -218,8 +218,10 @@ class PythonPipeline : public Base {
     if (!j.is_object()) throw ContentsError("the state of the pipeline in the checkpoint is no JSON object");
     if (j.contains("epoch")) epoch_.restore(j.at("epoch").get<std::string>());
     if (j.contains("own") && script_.defines("restore"))
-      script_.run([&](const py::object& o) { o.attr("restore")(glue("loads")(j.at("own").get<std::string>())); });
-    if (Pipeline* base = script_.base(); base && j.contains("base")) base->restore(j.at("base").get<std::string>());
+      script_.run(
+          [&](const py::object& o) { o.attr("restore")(glue("loads")(j.at("own").get<std::string>())); });
+    if (Pipeline* base = script_.base(); base && j.contains("base"))
+      base->restore(j.at("base").get<std::string>());
   }
 
  protected:
@@ -239,13 +241,15 @@ class PythonPipeline : public Base {
     return terms_;
   }
 
-  // The built-in pipeline that gives this function; null: the user's class defines it, or there is no such base.
-  Pipeline* without(const char* function) const { return script_.defines(function) ? nullptr : script_.base(); }
+  // The built-in pipeline that gives this function; null: the user's class defines it, or there is no
+  // base.
+  Pipeline* without(const char* function) const {
+    return script_.defines(function) ? nullptr : script_.base();
+  }
 
   ModelParams declared(const char* function) const {
-    return script_.run([&](const py::object& o) {
-      return py::cast<ModelParams>(glue("declared")(o.attr(function)()));
-    });
+    return script_.run(
+        [&](const py::object& o) { return py::cast<ModelParams>(glue("declared")(o.attr(function)())); });
   }
 
   // This replica's rows of a field, of an array that collate() made of `n` examples.
@@ -267,21 +271,25 @@ class PythonPipeline : public Base {
     return from_local_values(s, values);
   }
 
-  // Examples that stand for those of a batch without any: of `length` tokens in their longest field of ids.
+  // Examples in place of those of a batch without any: of `length` tokens in their longest field of ids.
   std::vector<Example> samples(const BatchShape& shape) const {
     const bool plan = Context::current().is_meta();
     if (!sample_) sample_ = find_sample(std::max<i64>(shape.length, 1));
     Example e = *sample_;
-    const std::size_t longest = static_cast<std::size_t>(longest_ids(e)), length = static_cast<std::size_t>(shape.length);
+    const std::size_t longest = static_cast<std::size_t>(longest_ids(e)),
+                      length = static_cast<std::size_t>(shape.length);
     if (shape.length > 0 && longest > 1)
       for (auto& [name, ids] : e.ids)
         if (ids.size() + 1 >= longest)  // the ids, and labels that are shifted by one
-          ids.resize(ids.size() == longest ? length : std::max<std::size_t>(length, 2) - 1, ids.empty() ? 0 : ids.back());
+          ids.resize(ids.size() == longest ? length : std::max<std::size_t>(length, 2) - 1,
+                     ids.empty() ? 0 : ids.back());
     return std::vector<Example>(static_cast<std::size_t>(plan ? std::max<i64>(shape.mine.size(), 1) : 1), e);
   }
   Example find_sample(i64 length) const {
     if (script_.defines("plan_example"))
       return script_.run([&](const py::object& o) { return to_example(o.attr("plan_example")(length)); });
+    if (const Reads* reads = this->reads())
+      if (auto e = reads->sample(*this, length)) return *e;
     if (this->train_data && this->train_data->size() > 0) return this->train_data->get(0);
     for (const EvalSet& s : this->eval_sets)
       if (s.data && s.data->size() > 0) return s.data->get(0);
@@ -349,9 +357,10 @@ class PythonPipeline : public Base {
     const std::vector<std::string> all = world.gather(script_.code_hash());
     for (std::size_t r = 1; r < all.size(); ++r)
       if (all[r] != all[0])
-        throw UsageError("rank {} runs another version of the script, or of a module beside it, than rank 0. Use the "
-                         "same files on all hosts",
-                         r);
+        throw UsageError(
+            "rank {} runs another version of the script, or of a module in its folder, than rank 0. Use the "
+            "same files on all hosts",
+            r);
   }
   static void agree_on_examples(const std::vector<Example>& examples) {
     Group& world = Context::current().world();
@@ -360,9 +369,10 @@ class PythonPipeline : public Base {
     const std::vector<std::string> all = world.gather(hash128(text).hex());
     for (std::size_t r = 1; r < all.size(); ++r)
       if (all[r] != all[0])
-        throw UsageError("source() made other examples on rank {} than on rank 0. What may differ between ranks (a "
-                         "random number without ctx.rng(), a clock, an external program) belongs into ctx.on_first(f)",
-                         r);
+        throw UsageError(
+            "source() made other examples on rank {} than on rank 0. What may differ between ranks (a "
+            "random number without ctx.rng(), a clock, an external program) belongs into ctx.on_first(f)",
+            r);
   }
 
   Script script_;
@@ -378,9 +388,8 @@ class PythonEmbeddingPipeline : public PythonPipeline<EmbeddingPipeline> {
  public:
   using PythonPipeline::PythonPipeline;
   Embeddings embed(const ParamTree& params, const Batch& batch, const StepContext& ctx) const override {
-    return script().run([&](const py::object& o) {
-      return py::cast<Embeddings>(o.attr("embed")(params, batch, ctx));
-    });
+    return script().run(
+        [&](const py::object& o) { return py::cast<Embeddings>(o.attr("embed")(params, batch, ctx)); });
   }
 };
 
@@ -391,8 +400,10 @@ std::unique_ptr<Pipeline> make_python_pipeline(const std::string& path) {
     Script script(path);
     std::unique_ptr<Pipeline> out;
     const std::string hash = script.code_hash();
-    if (script.is_embedding()) out = std::make_unique<PythonEmbeddingPipeline>(std::move(script));
-    else out = std::make_unique<PythonPipeline<Pipeline>>(std::move(script));
+    if (script.is_embedding())
+      out = std::make_unique<PythonEmbeddingPipeline>(std::move(script));
+    else
+      out = std::make_unique<PythonPipeline<Pipeline>>(std::move(script));
     out->code_hash = hash;
     return out;
   });

@@ -45,6 +45,7 @@ Reads::Reads(const py::object& given) {
   if (!info || !info->needs_data)
     throw UsageError("reads = {}: expected redco.Images(shape) or the name of a built-in pipeline that reads data: {}",
                      excerpt(py::cast<std::string>(py::repr(given))), fmt::join(pipeline_names(), ", "));
+  name_ = name;
   pipeline_ = info->make();
 }
 
@@ -65,6 +66,50 @@ std::optional<Example> Reads::request(const Pipeline& user, const std::string& j
                                       const std::string& where) const {
   if (shape_) return image_request(json, where, user.settings->data, *shape_);
   return like(user).request(json, where);
+}
+
+std::optional<Example> Reads::sample(const Pipeline& user, i64 length) const {
+  Example e;
+  const auto ids = [&](const char* name, i64 n) { e.ids[name].assign(static_cast<std::size_t>(n), 0); };
+  const auto values = [&](const char* name, i64 n) { e.values[name].assign(static_cast<std::size_t>(n), 0); };
+  const auto size = [](const ImageShape& s) { return s.channels * s.height * s.width; };
+  if (shape_) {
+    values("pixel_values", size(*shape_));
+    if (n_classes_ > 0) ids("label", 1);
+    return e;
+  }
+  if (!user.model) return std::nullopt;
+  const Model& model = *user.model;
+  const i64 pixels = size(model.image_shape());
+  if (name_ == "classification" || name_ == "regression") {
+    values("targets", name_ == "regression" ? std::max<i64>(model.num_labels(), 1) : 1);
+    if (model.n_features() > 0) {
+      values("features", model.n_features());
+    } else if (pixels > 0) {
+      values("pixel_values", pixels);
+    } else {
+      ids("input_ids", length);
+      ids("token_type_ids", length);
+    }
+  } else if (name_ == "seq2seq") {
+    ids("source", length);
+    ids("labels", length);
+  } else if (name_ == "captioning" || name_ == "text_to_image" || name_ == "contrastive") {
+    values("pixels", pixels);
+    ids("labels", length);
+  } else if (name_ == "maml") {
+    const MamlSettings& s = user.settings->maml;
+    const i64 classes = pixels > 0 ? s.n_ways : 1;
+    for (const std::string set : {"support", "query"}) {
+      const i64 n = classes * (set == "support" ? s.n_shots : s.n_query);
+      values((set + "_x").c_str(), n * std::max<i64>(pixels, 1));
+      if (pixels > 0) ids((set + "_y").c_str(), n);
+      else values((set + "_y").c_str(), n);
+    }
+  } else {
+    return std::nullopt;
+  }
+  return e;
 }
 
 }  // namespace redco::python

@@ -20,7 +20,8 @@ Script::Script(const std::string& path) : path_(path) {
   const py::tuple loaded = py::cast<py::tuple>(glue("load")(path));
   object_ = hold(loaded[0]);
   for (const py::handle& name : loaded[1]) defined_.insert(py::cast<std::string>(name));
-  if (const std::string base = py::cast<std::string>(loaded[2]); !base.empty()) job_->base = make_pipeline(base);
+  if (const std::string base = py::cast<std::string>(loaded[2]); !base.empty())
+    job_->base = make_pipeline(base);
   code_hash_ = py::cast<std::string>(loaded[3]);
   embedding_ = py::cast<bool>(loaded[4]);
 }
@@ -93,10 +94,12 @@ std::vector<ParamGroup> to_groups(const py::object& list) {
     g.term = py::cast<std::string>(x.attr("term"));
     g.plus = py::cast<std::vector<std::pair<std::string, double>>>(x.attr("_plus"));
     g.learning_rate_factor = py::cast<double>(x.attr("learning_rate_factor"));
-    if (const py::object f = x.attr("learning_rate"); !f.is_none()) g.learning_rate = callback<double, i64, double>(f);
+    if (const py::object f = x.attr("learning_rate"); !f.is_none())
+      g.learning_rate = callback<double, i64, double>(f);
     g.clip_grad_norm = py::cast<std::optional<double>>(x.attr("clip_grad_norm"));
     g.period = py::cast<i64>(x.attr("period"));
-    if (const py::object f = x.attr("_ema_of"); !f.is_none()) g.ema_of = callback<std::string, const std::string&>(f);
+    if (const py::object f = x.attr("_ema_of"); !f.is_none())
+      g.ema_of = callback<std::string, const std::string&>(f);
     g.tau = py::cast<double>(x.attr("tau"));
     if (const py::object o = x.attr("_optimizer"); !o.is_none()) {
       const py::tuple pair = py::cast<py::tuple>(o);

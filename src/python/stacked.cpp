@@ -28,11 +28,12 @@ template <class T, class Of>
 std::vector<T> stacked(std::span<const Example* const> rows, const std::string& name, std::optional<i64> length,
                        T fill, const Of& of) {
   std::vector<T> out;
-  for (const Example* e : rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Example* e = rows[i];
     const auto it = of(*e).find(name);
     if (it == of(*e).end()) throw UsageError("the example {} has no field '{}', but the first one has it", e->ordinal, name);
     const std::vector<T>& row = it->second;
-    if (!length && row.size() * (&e - rows.data()) != out.size())
+    if (!length && row.size() * i != out.size())
       throw UsageError("the field '{}' has {} elements in the example {}, but {} in the first one. Rows of different "
                        "lengths need redco.rows(examples, '{}', length)",
                        name, row.size(), e->ordinal, of(*rows[0]).at(name).size(), name);

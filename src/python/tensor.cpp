@@ -17,17 +17,22 @@ namespace {
 
 const char* numpy_name(DType t) {
   switch (t) {
-    case DType::f32: return "float32";
-    case DType::f64: return "float64";
-    case DType::i32: return "int32";
-    case DType::bf16: return "bfloat16";
-    default: return "stored";
+    case DType::f32:
+      return "float32";
+    case DType::f64:
+      return "float64";
+    case DType::i32:
+      return "int32";
+    case DType::bf16:
+      return "bfloat16";
+    default:
+      return "stored";
   }
 }
 
 std::vector<i64> visible_dims(const Tensor& t) { return {t.shape().begin() + t.hidden(), t.shape().end()}; }
 
-// The number as a tensor beside `like`, for comparisons.
+// The number as a tensor of the type of `like`, for comparisons.
 Tensor constant_like(const Tensor& like, double x) {
   if (like.is_float()) return full({}, x, like.dtype() == DType::f64 ? DType::f64 : DType::f32);
   const std::vector<i32> one = {static_cast<i32>(x)};
@@ -36,7 +41,28 @@ Tensor constant_like(const Tensor& like, double x) {
 
 // Comparisons are of floating tensors; ids are compared as numbers.
 Tensor comparable(const Tensor& t) { return t.is_float() ? t : to_float(t); }
-Tensor compared(Binary op, const Tensor& a, const Tensor& b) { return compare(op, comparable(a), comparable(b)); }
+Tensor compared(Binary op, const Tensor& a, const Tensor& b) {
+  return compare(op, comparable(a), comparable(b));
+}
+
+// f of numbers; of ids it is computed in f64, which holds every id exactly, and gives ids.
+template <class F>
+Tensor with_ids(const F& f, const Tensor& a) {
+  return a.is_float() ? f(a) : cast(f(to_float(a, DType::f64)), DType::i32);
+}
+template <class F>
+Tensor with_ids(const F& f, const Tensor& a, const Tensor& b) {
+  if (a.is_float() && b.is_float()) return f(a, b);
+  if (!a.is_float() && !b.is_float())
+    return cast(f(to_float(a, DType::f64), to_float(b, DType::f64)), DType::i32);
+  const DType type = (a.is_float() ? a : b).dtype() == DType::f64 ? DType::f64 : DType::f32;
+  return f(a.is_float() ? a : to_float(a, type), b.is_float() ? b : to_float(b, type));
+}
+template <class F>
+Tensor with_ids(const F& f, const Tensor& a, double b, bool is_integer) {
+  if (a.is_float()) return f(a, b);
+  return is_integer ? cast(f(to_float(a, DType::f64), b), DType::i32) : f(to_float(a), b);
+}
 
 py::object to_numpy(const Tensor& t) {
   const std::vector<i64> dims = dims_of(t.shape());
@@ -70,7 +96,8 @@ Tensor at_integer(const Tensor& t, int d, i64 i) {
 
 Tensor at_slice(const Tensor& t, int d, const py::slice& s) {
   std::size_t start = 0, stop = 0, step = 0, n = 0;
-  if (!s.compute(static_cast<std::size_t>(t.size(d)), &start, &stop, &step, &n)) throw py::error_already_set();
+  if (!s.compute(static_cast<std::size_t>(t.size(d)), &start, &stop, &step, &n))
+    throw py::error_already_set();
   if (static_cast<py::ssize_t>(step) != 1)
     throw py::index_error("slices of tensors have step 1; take every k-th element by a reshape");
   if (static_cast<i64>(n) == t.size(d)) return t;
@@ -79,12 +106,12 @@ Tensor at_slice(const Tensor& t, int d, const py::slice& s) {
 }
 
 Tensor indexed(Tensor t, const py::object& index) {
-  const py::tuple entries = py::isinstance<py::tuple>(index) ? py::cast<py::tuple>(index) : py::make_tuple(index);
+  const py::tuple entries =
+      py::isinstance<py::tuple>(index) ? py::cast<py::tuple>(index) : py::make_tuple(index);
   int given = 0;
   for (const py::handle& e : entries)
     if (!e.is_none() && !py::isinstance<py::ellipsis>(e)) ++given;
-  if (given > t.visible())
-    throw py::index_error(fmt::format("{} indices of {}", given, describe(t)));
+  if (given > t.visible()) throw py::index_error(fmt::format("{} indices of {}", given, describe(t)));
   int d = 0;
   for (const py::handle& e : entries) {
     if (py::isinstance<py::ellipsis>(e)) {
@@ -141,9 +168,11 @@ void bind_tensor(py::module_& m) {
   });
   t.def("__repr__", [](const Tensor& x) { return "redco.Tensor(" + describe(x) + ")"; });
   t.def("numpy", &to_numpy, "The whole value as a NumPy array. All ranks call it together.");
-  t.def("item", [](const Tensor& x) { return item(x); }, Free(),
-        "The value of one element. All ranks call it together.");
-  t.def("__float__", [](const Tensor& x) { return item(x); }, Free());
+  t.def(
+      "item", [](const Tensor& x) { return item(x); }, Free(),
+      "The value of one element. All ranks call it together.");
+  t.def(
+      "__float__", [](const Tensor& x) { return item(x); }, Free());
   t.def("__bool__", [](const Tensor& x) -> bool {
     throw py::type_error("a branch on the value of " + describe(x) +
                          ": use redco.where(), or ctx.agree(tensor), which is the same on all ranks");
@@ -156,63 +185,78 @@ void bind_tensor(py::module_& m) {
     return rows.attr("__iter__")();
   });
 
-  t.def("__neg__", [](const Tensor& a) { return -a; }, Free());
+  t.def(
+      "__neg__", [](const Tensor& a) { return with_ids([](const Tensor& x) { return -x; }, a); }, Free());
   t.def("__pos__", [](const Tensor& a) { return a; });
-  t.def("__abs__", [](const Tensor& a) { return abs(a); }, Free());
-  t.def("__add__", [](const Tensor& a, const Tensor& b) { return a + b; }, Free(), py::is_operator());
-  t.def("__add__", [](const Tensor& a, double b) { return a + b; }, Free(), py::is_operator());
-  t.def("__radd__", [](const Tensor& a, double b) { return a + b; }, Free(), py::is_operator());
-  t.def("__sub__", [](const Tensor& a, const Tensor& b) { return a - b; }, Free(), py::is_operator());
-  t.def("__sub__", [](const Tensor& a, double b) { return a - b; }, Free(), py::is_operator());
-  t.def("__rsub__", [](const Tensor& a, double b) { return b - a; }, Free(), py::is_operator());
-  t.def("__mul__", [](const Tensor& a, const Tensor& b) { return a * b; }, Free(), py::is_operator());
-  t.def("__mul__", [](const Tensor& a, double b) { return a * b; }, Free(), py::is_operator());
-  t.def("__rmul__", [](const Tensor& a, double b) { return a * b; }, Free(), py::is_operator());
-  t.def("__truediv__", [](const Tensor& a, const Tensor& b) { return a / b; }, Free(), py::is_operator());
-  t.def("__truediv__", [](const Tensor& a, double b) { return a / b; }, Free(), py::is_operator());
-  t.def("__rtruediv__", [](const Tensor& a, double b) { return constant_like(a, b) / a; }, Free(),
+  t.def(
+      "__abs__", [](const Tensor& a) { return with_ids([](const Tensor& x) { return abs(x); }, a); }, Free());
+  // Sums, differences and products of ids are ids; everything else is floating.
+  const auto define = [&t](const char* name, const char* reflected, auto f) {
+    t.def(
+        name, [f](const Tensor& a, const Tensor& b) { return with_ids(f, a, b); }, Free(), py::is_operator());
+    t.def(
+        name, [f](const Tensor& a, i64 b) { return with_ids(f, a, static_cast<double>(b), true); }, Free(),
         py::is_operator());
-  t.def("__matmul__", [](const Tensor& a, const Tensor& b) { return matmul(a, b); }, Free(),
+    t.def(
+        name, [f](const Tensor& a, double b) { return with_ids(f, a, b, false); }, Free(), py::is_operator());
+    const auto swapped = [f](const auto& x, const auto& y) { return f(y, x); };
+    t.def(
+        reflected,
+        [swapped](const Tensor& a, i64 b) { return with_ids(swapped, a, static_cast<double>(b), true); },
+        Free(), py::is_operator());
+    t.def(
+        reflected, [swapped](const Tensor& a, double b) { return with_ids(swapped, a, b, false); }, Free(),
         py::is_operator());
-  const auto power = [](const Tensor& a, double b) -> Tensor {
-    if (b == 2) return square(a);
-    if (b == 1) return a;
-    if (b == 0.5) return sqrt(a);
-    if (b == -0.5) return rsqrt(a);
-    if (b == -1) return constant_like(a, 1) / a;
-    if (b > 0 && b == static_cast<int>(b) && b <= 64) {
-      Tensor out = a;
-      for (int i = 1; i < static_cast<int>(b); ++i) out = out * a;
-      return out;
-    }
-    return exp(b * log(a));
   };
-  t.def("__pow__", power, Free(), py::is_operator());
+  define("__add__", "__radd__", [](const auto& a, const auto& b) -> Tensor { return a + b; });
+  define("__sub__", "__rsub__", [](const auto& a, const auto& b) -> Tensor { return a - b; });
+  define("__mul__", "__rmul__", [](const auto& a, const auto& b) -> Tensor { return a * b; });
+  t.def(
+      "__truediv__", [](const Tensor& a, const Tensor& b) { return comparable(a) / comparable(b); }, Free(),
+      py::is_operator());
+  t.def(
+      "__truediv__", [](const Tensor& a, double b) { return comparable(a) / b; }, Free(), py::is_operator());
+  t.def(
+      "__rtruediv__",
+      [](const Tensor& a, double b) {
+        const Tensor x = comparable(a);
+        return constant_like(x, b) / x;
+      },
+      Free(), py::is_operator());
+  t.def(
+      "__matmul__", [](const Tensor& a, const Tensor& b) { return matmul(a, b); }, Free(), py::is_operator());
+  t.def(
+      "__pow__", [](const Tensor& a, double b) { return pow(a, b); }, Free(), py::is_operator());
 
   struct Comparison {
     const char* name;
     Binary op;
     bool swapped;
   };
-  for (const Comparison& c : {Comparison{"__lt__", Binary::lt, false}, Comparison{"__le__", Binary::le, false},
-                              Comparison{"__gt__", Binary::lt, true}, Comparison{"__ge__", Binary::le, true},
-                              Comparison{"__eq__", Binary::eq, false}}) {
-    t.def(c.name,
-          [c](const Tensor& a, const Tensor& b) {
-            return c.swapped ? compared(c.op, b, a) : compared(c.op, a, b);
-          },
-          Free(), py::is_operator());
-    t.def(c.name,
-          [c](const Tensor& a, double b) {
-            const Tensor x = constant_like(a, b);
-            return c.swapped ? compared(c.op, x, a) : compared(c.op, a, x);
-          },
-          Free(), py::is_operator());
-  }
-  t.def("__ne__", [](const Tensor& a, const Tensor& b) { return 1 - compared(Binary::eq, a, b); }, Free(),
-        py::is_operator());
-  t.def("__ne__", [](const Tensor& a, double b) { return 1 - compared(Binary::eq, a, constant_like(a, b)); },
+  for (const Comparison& c :
+       {Comparison{"__lt__", Binary::lt, false}, Comparison{"__le__", Binary::le, false},
+        Comparison{"__gt__", Binary::lt, true}, Comparison{"__ge__", Binary::le, true},
+        Comparison{"__eq__", Binary::eq, false}}) {
+    t.def(
+        c.name,
+        [c](const Tensor& a, const Tensor& b) {
+          return c.swapped ? compared(c.op, b, a) : compared(c.op, a, b);
+        },
         Free(), py::is_operator());
+    t.def(
+        c.name,
+        [c](const Tensor& a, double b) {
+          const Tensor x = constant_like(a, b);
+          return c.swapped ? compared(c.op, x, a) : compared(c.op, a, x);
+        },
+        Free(), py::is_operator());
+  }
+  t.def(
+      "__ne__", [](const Tensor& a, const Tensor& b) { return 1 - compared(Binary::eq, a, b); }, Free(),
+      py::is_operator());
+  t.def(
+      "__ne__", [](const Tensor& a, double b) { return 1 - compared(Binary::eq, a, constant_like(a, b)); },
+      Free(), py::is_operator());
 
   m.def(
       "_from_array",

@@ -439,18 +439,18 @@ TEST_F(Examples, NewPipelinesOverwriteNothingAndHaveValidNames) {
   const std::string before = slurp(*dir_ / "data/data.cpp");
   EXPECT_THAT(before, HasSubstr("class DataPipeline : public Pipeline"));
   EXPECT_THAT(before, Not(HasSubstr("@")));
-  const Ran again = shell(dir_->path(), "prefix/bin/redco new pipeline data");
+  const Ran again = shell(dir_->path(), "prefix/bin/redco new pipeline data --cpp");
   EXPECT_EQ(again.code, 2) << again.said;
   EXPECT_THAT(again.said, HasSubstr("data exists; use another name, or another folder with --to"));
   const std::vector<std::string> bad = {
       "''", "A", "1a", "_a", "a-b", "../a", "a.b", "'a b'", std::string(65, 'a')};
   for (const std::string& name : bad) {
-    const Ran r = shell(dir_->path(), "prefix/bin/redco new pipeline " + name);
+    const Ran r = shell(dir_->path(), "prefix/bin/redco new pipeline --cpp " + name);
     EXPECT_EQ(r.code, 2) << name;
     EXPECT_THAT(r.said, HasSubstr("is not a pipeline name")) << name;
   }
   const Ran elsewhere =
-      shell(dir_->path(), "prefix/bin/redco new pipeline other_1 --to some/where && ls some/where");
+      shell(dir_->path(), "prefix/bin/redco new pipeline other_1 --cpp --to some/where && ls some/where");
   EXPECT_EQ(elsewhere.code, 0);
   for (const char* file : {"other_1.cpp", "CMakeLists.txt", "job.yaml", "README.md"})
     EXPECT_THAT(elsewhere.said, HasSubstr(file));

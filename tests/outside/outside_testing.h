@@ -51,7 +51,7 @@ class Outside : public ::testing::Test {
     const std::string project = std::string(REDCO_SOURCE_DIR) + "/tests/outside/project";
     for (const std::string& command :
          {"cmake --install '" + build_dir() + "' --prefix '" + dir_->path() + "/prefix'",
-          std::string("prefix/bin/redco new pipeline data"),
+          std::string("prefix/bin/redco new pipeline data --cpp"),
           std::string("prefix/bin/redco new model my_decoder"),
           "cmake -S '" + project + "' -B so -G '" + cached("CMAKE_GENERATOR") + "' -DCMAKE_CXX_COMPILER='" +
               cached("CMAKE_CXX_COMPILER") + "' -DCMAKE_PREFIX_PATH='" + dir_->path() + "/prefix' -DDOCS='" +

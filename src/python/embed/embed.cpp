@@ -1,5 +1,5 @@
-// libredco_python.so: starts a Python interpreter in a rank, and hands over to the module redco._redco. It alone
-// links Python's library.
+// libredco_python.so: starts a Python interpreter in a rank, and hands over to the module redco._redco. It
+// alone links Python's library.
 #include <Python.h>
 #include <dlfcn.h>
 
@@ -23,7 +23,7 @@ std::string package_folder() {
   const fs::path here = fs::weakly_canonical(info.dli_fname).parent_path();
   for (const fs::path& p : {here / "redco" / "python", here.parent_path() / "python"})
     if (fs::exists(p / "redco" / "__init__.py")) return p.string();
-  throw redco::UsageError("[pipeline] the Python package redco is missing beside {}. Install redco again",
+  throw redco::UsageError("[pipeline] the Python package redco is missing near {}. Install redco again",
                           info.dli_fname);
 }
 
@@ -57,23 +57,26 @@ void start() {
   PyConfig_Clear(&config);
 }
 
-// Puts the script's rank in charge: redco makes no context of its own (redco/__init__.py). Folders in front of
-// sys.path: the package redco, and the packages of an activated virtual environment.
+// Puts the script's rank in charge: redco then makes no context (redco/__init__.py). Folders in front
+// of sys.path: the package redco, and the packages of an activated virtual environment.
 void add_paths() {
   PySys_SetObject("_redco_embedded", Py_True);
   PyObject* path = PySys_GetObject("path");  // borrowed
   const auto add = [&](const std::string& folder, bool first) {
     PyObject* text = PyUnicode_DecodeFSDefault(folder.c_str());
-    if (first) PyList_Insert(path, 0, text);
-    else PyList_Append(path, text);
+    if (first)
+      PyList_Insert(path, 0, text);
+    else
+      PyList_Append(path, text);
     Py_DECREF(text);
   };
   add(package_folder(), true);
   const char* environment = std::getenv("VIRTUAL_ENV");
   if (!environment || !*environment) return;
-  const fs::path packages = fs::path(environment) / "lib" /
-                            ("python" + std::to_string(PY_MAJOR_VERSION) + "." + std::to_string(PY_MINOR_VERSION)) /
-                            "site-packages";
+  const fs::path packages =
+      fs::path(environment) / "lib" /
+      ("python" + std::to_string(PY_MAJOR_VERSION) + "." + std::to_string(PY_MINOR_VERSION)) /
+      "site-packages";
   if (fs::exists(packages)) add(packages.string(), true);
 }
 
@@ -92,9 +95,10 @@ MakePipeline make_pipeline_function() {
     void* function = capsule ? PyCapsule_GetPointer(capsule, nullptr) : nullptr;
     PyGILState_Release(lock);
     if (!function)
-      throw redco::UsageError("[pipeline] Python can't import redco: {}. A pipeline in Python needs NumPy "
-                              "(Debian: python3-numpy) for Python {}.{}",
-                              problem, PY_MAJOR_VERSION, PY_MINOR_VERSION);
+      throw redco::UsageError(
+          "[pipeline] Python can't import redco: {}. A pipeline in Python needs NumPy "
+          "(Debian: python3-numpy) for Python {}.{}",
+          problem, PY_MAJOR_VERSION, PY_MINOR_VERSION);
     return reinterpret_cast<MakePipeline>(function);
   }();
   return make;

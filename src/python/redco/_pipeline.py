@@ -126,7 +126,7 @@ class Pipeline:
     reads = None
     # False if an evaluation consists of predict() only.
     evaluates_loss = True
-    # True if predict() takes all examples at once.
+    # True if predict() takes all examples in one call.
     predicts_any_number = False
     # The models of `models:` that predict() uses.
     predicts_with = ()

@@ -1,4 +1,4 @@
-"""redco in a plain Python: a model on one rank in this process, and jobs as processes of their own."""
+"""redco in a plain Python: a model on one rank in this process, and jobs as other processes."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def _program():
 
 
 def run_command(command, job, *overrides, check=True):
-    """`redco COMMAND job`: job is a dict, or the path of a job file. The ranks are processes of their own."""
+    """`redco COMMAND job`: job is a dict, or the path of a job file. The ranks are other processes."""
     if isinstance(job, dict):
         with tempfile.NamedTemporaryFile("w", suffix=".yaml", delete=False) as f:
             json.dump(job, f)

@@ -1,0 +1,142 @@
+"""The module redco in a plain Python: tensors and ops against NumPy, gradients against differences, models."""
+
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+import numpy as np
+import redco
+
+SOURCE = os.environ["REDCO_SOURCE"]
+FIXTURES = os.path.join(SOURCE, "tests", "fixtures")
+
+
+def numeric_gradient(f, x, step=1e-4):
+    """Of f(array) -> number, by central differences in double precision."""
+    g = np.zeros_like(x)
+    for i in np.ndindex(x.shape):
+        a, b = x.copy(), x.copy()
+        a[i] += step
+        b[i] -= step
+        g[i] = (f(a) - f(b)) / (2 * step)
+    return g
+
+
+class Module(unittest.TestCase):
+    def setUp(self):
+        self.rng = np.random.default_rng(5)
+
+    def near(self, tensor, array, tolerance=1e-5):
+        np.testing.assert_allclose(tensor.numpy(), array, rtol=tolerance, atol=tolerance)
+
+    def test_indexing_is_numpys(self):
+        a = self.rng.normal(size=(4, 5, 6)).astype(np.float32)
+        t = redco.tensor(a)
+        for index in (1, -1, (2, 3), (slice(1, 3), 2), (Ellipsis, 0), (slice(None), None, 3), (0, Ellipsis, slice(2, 5)),
+                      (slice(None, -1), slice(2, None))):
+            self.near(t[index], a[index])
+        ids = np.array([3, 0, 3], dtype=np.int32)
+        self.near(t[redco.tensor(ids)], a[ids])
+        for bad in (7, (0, 0, 0, 0), slice(None, None, 2)):
+            with self.assertRaises(IndexError):
+                t[bad]
+
+    def test_operators_are_numpys(self):
+        a, b = (self.rng.uniform(0.5, 2, size=(3, 4)).astype(np.float32) for _ in range(2))
+        x, y = redco.tensor(a), redco.tensor(b)
+        for found, expected in ((x + y, a + b), (x - 2, a - 2), (2 - x, 2 - a), (x * y, a * b), (x / y, a / b),
+                                (1 / x, 1 / a), (-x, -a), (x**2, a**2), (x**3, a**3), (x**0.5, a**0.5),
+                                (x**1.7, a**1.7), (x < y, a < b), (x >= 1, a >= 1), (x == x, a == a), (x != y, a != b),
+                                (x @ y.transpose(0, 1), a @ b.T), (abs(-x), a), (x.sum(0), a.sum(0)),
+                                (x.mean(), a.mean()), (x.sum([0, 1], keepdim=True), a.sum(keepdims=True))):
+            self.near(found, expected)
+        with self.assertRaisesRegex(redco.ShapeError, r"\[add\] shapes do not match"):
+            x + redco.zeros([7])
+        with self.assertRaisesRegex(TypeError, "ctx.agree"):
+            bool(x[0, 0] > 1)
+
+    def test_ids_are_integers(self):
+        a, b = np.array([[3, 1], [2**30, -7]], dtype=np.int32), np.array([1, 2], dtype=np.int32)
+        x, y = redco.tensor(a), redco.tensor(b)
+        for found, expected in ((x + y, a + b), (x - 1, a - 1), (1 - x, 1 - a), (y * 3, b * 3), (-x, -a)):
+            self.assertEqual(found.dtype, "int32")
+            np.testing.assert_array_equal(found.numpy(), expected)
+        for found, expected in ((y / 2, b / 2), (y * 0.5, b * 0.5), (y + redco.tensor([0.5, 1.5]), b + [0.5, 1.5]),
+                                (y > 1, b > 1), (y == 1, b == 1)):
+            self.near(found, expected)
+        values, ids = redco.tensor([[1.0, 5.0, 3.0]]).top_k(2)
+        self.assertEqual((values.numpy().tolist(), ids.numpy().tolist()), ([[5, 3]], [[1, 2]]))
+
+    def test_gradients(self):
+        a = self.rng.uniform(0.5, 1.5, size=(3, 4))
+        cases = {
+            "softmax": lambda x: (redco.softmax(x) ** 2).sum(),
+            "indexing": lambda x: (x[1:, ::1] * x[:1, :]).sum() + x[0, 3],
+            "division": lambda x: (1 / x).sum(),
+            "second": lambda x: (redco.grad(redco.exp(x).sum() + (x**3).sum(), [x], create_graph=True)[0] ** 2).sum(),
+        }
+        for name, f in cases.items():
+            with self.subTest(name):
+                def value(array):
+                    return f(redco.tensor(array, "float64").watched()).item()
+
+                x = redco.tensor(a, "float64").watched()
+                found = redco.grad(f(x), [x])[0].numpy()
+                np.testing.assert_allclose(found, numeric_gradient(value, a), rtol=1e-6, atol=1e-6)
+
+    def test_functions_of_functions(self):
+        a = self.rng.normal(size=(3, 4)).astype(np.float32)
+        x = redco.tensor(a).watched()
+        y = redco.recompute(lambda t: redco.tanh(t) * 2, x).sum()
+        self.near(redco.grad(y, [x])[0], 2 / np.cosh(a) ** 2)
+        rows = redco.vmap(lambda xs: [xs[0].sum()], [redco.tensor(a)])
+        self.near(rows[0], a.sum(1))
+        with self.assertRaisesRegex(Exception, "division by zero"):
+            redco.recompute(lambda t: t * (1 / 0), x)
+
+    def test_examples_keep_what_they_are_given(self):
+        e = redco.Example({"x": np.zeros((2, 3)), "y": 0.5, "n": 7, "ids": [1, 2], "name": "a", "more": {"k": [1, "b"]}})
+        self.assertEqual(e["x"].shape, (2, 3))
+        self.assertEqual((e["y"].shape, float(e["y"]), int(e["n"])), ((), 0.5, 7))
+        self.assertEqual((e["ids"].tolist(), e["name"], e["more"]), ([1, 2], "a", {"k": [1, "b"]}))
+        with self.assertRaisesRegex(KeyError, "no field 'z'; it has: ids, n, x, y"):
+            e["z"]
+        with self.assertRaises(ValueError):
+            redco.Example({"ids": [2**40]})
+
+    def test_a_model_of_a_folder(self):
+        folder = os.path.join(FIXTURES, "models", "gpt2")
+        if not os.path.isdir(folder):
+            folder = next(os.path.join(d) for d, _, files in os.walk(FIXTURES)
+                          if "gpt2" in os.path.basename(d) and "model.safetensors" in files)
+        m = redco.load(folder)
+        ids = redco.tensor(np.array([[1, 2, 3, 4]]))
+        logits = m.model.apply(m.params, ids)
+        self.assertEqual(logits.shape, (1, 4, m.model.vocab_size))
+        # The last token's logits do not change earlier ones.
+        self.near(m.model.apply(m.params, ids[:, :3])[0], logits.numpy()[0, :3], 1e-4)
+
+    def test_the_stubs_are_those_of_the_module(self):
+        folder = os.path.dirname(os.path.dirname(os.path.abspath(redco.__file__)))
+        subprocess.run([sys.executable, os.path.join(SOURCE, "scripts", "make_python_stubs.py"), folder, "--check"],
+                       check=True)
+
+    def test_every_op_of_the_api_page_is_bound(self):
+        # Ops whose work another function or an operator does in Python, and ops for redco alone.
+        other = set("""operator add compare unary name_of sum_to reshape_all reshape_placement to_sum_type repeat_heads
+            sum_heads head_repeats LowRank add_low_rank linear_partial linear_transposed linear_weight_gradient
+            scatter_rows unpick cross_entropy_composed layer_norm_composed rms_norm_composed attention_composed
+            cache_write experts_composed conv2d_weight_gradient relu_avg_pool2d""".split())
+        with open(os.path.join(SOURCE, "docs", "api.md")) as f:
+            page = f.read()
+        begin, end = page.index("## Elementwise"), page.index("## Image files")
+        names = set()
+        for row in re.findall(r"^\| (`[^|]*) \|", page[begin:end], re.M):
+            names.update(re.findall(r"`(\w+)(?:\(|`)", row))
+        missing = sorted(n for n in names - other if not hasattr(redco, n) and not hasattr(redco.Tensor, n))
+        self.assertEqual(missing, [])
+
+
+unittest.main()

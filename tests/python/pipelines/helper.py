@@ -1,0 +1,2 @@
+def broken(x):
+    raise ValueError("a helper's problem")

@@ -1,0 +1,184 @@
+"""Pipelines in Python, run by the program: equal to the built-in ones, on every mesh; their errors; resume."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+REDCO = os.environ["REDCO"]
+SOURCE = os.environ["REDCO_SOURCE"]
+SCRIPTS = os.path.join(SOURCE, "tests", "python", "pipelines")
+MODEL = {"arch": "gpt2", "n_layer": 2, "n_embd": 32, "n_head": 2, "n_positions": 64, "tokenizer": "bytes"}
+
+
+def setUpModule():
+    global HOME, TEXT, PAIRS
+    HOME = tempfile.mkdtemp()
+    TEXT, PAIRS = os.path.join(HOME, "text.txt"), os.path.join(HOME, "pairs.jsonl")
+    with open(TEXT, "w") as f:
+        f.write("".join(f"Sentence {i} of a small text has {i * 7 % 11} words. " for i in range(200)))
+    words = "ant bee cat dog elk fox".split()
+    with open(PAIRS, "w") as f:
+        for a in words:
+            for b in words:
+                if a < b:
+                    f.write(json.dumps({"prompt": "Two: ", "chosen": f"{a} {b}", "rejected": f"{b} {a}"}) + "\n")
+
+
+def tearDownModule():
+    shutil.rmtree(HOME)
+
+
+def script(name):
+    return os.path.join(SCRIPTS, name + ".py")
+
+
+class Pipelines(unittest.TestCase):
+    maxDiff = None
+
+    def redco(self, command, job, mesh=(1, 1), environment=None, code=0):
+        """The output of a command; its exit code must be `code`."""
+        job = {"parallel": {"n_ranks": mesh[0] * mesh[1], "n_model_shards": mesh[1], "threads_per_rank": 1}, **job}
+        path = os.path.join(HOME, "job.yaml")
+        with open(path, "w") as f:
+            json.dump(job, f)
+        done = subprocess.run([REDCO, command, path], cwd=HOME, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, env={**os.environ, **(environment or {})}, timeout=120)
+        self.assertEqual(done.returncode, code, done.stdout)
+        return done.stdout
+
+    def job(self, pipeline, **sections):
+        workdir = os.path.join(HOME, "run")
+        base = {"pipeline": pipeline, "model": dict(MODEL), "data": {"train": [TEXT], "max_length": 32},
+                "train": {"max_steps": 4, "global_batch_size": 8, "logging_steps": 1, "learning_rate": 1e-3,
+                          "warmup_ratio": 0},
+                "checkpoint": {"resume": "never"}, "workdir": workdir}
+        for name, values in sections.items():
+            base[name] = {**base.get(name, {}), **values} if isinstance(values, dict) else values
+        return {k: v for k, v in base.items() if v is not None}
+
+    def metrics(self, key="loss", workdir=None):
+        with open(os.path.join(workdir or os.path.join(HOME, "run"), "metrics.jsonl")) as f:
+            return [x[key] for x in map(json.loads, f) if key in x]
+
+    def assertNear(self, a, b, tolerance):
+        self.assertEqual(len(a), len(b))
+        for x, y in zip(a, b):
+            self.assertLess(abs(x - y), tolerance * max(1, abs(y)), f"{a}\n{b}")
+
+    def losses(self, job, mesh=(1, 1)):
+        self.redco("train", job, mesh)
+        return self.metrics()
+
+    def test_a_language_model_is_the_built_in_one(self):
+        expected = self.losses(self.job("lm"))
+        self.assertEqual(self.losses(self.job(script("lm"))), expected)
+        for mesh in ((2, 1), (1, 2)):
+            self.assertNear(self.losses(self.job(script("lm")), mesh), expected, 1e-5)
+
+    def test_dpo_is_the_built_in_one(self):
+        self.redco("train", self.job("lm", train={"max_steps": 1}))
+        start = os.path.join(HOME, "start")
+        shutil.copytree(os.path.join(HOME, "run", "checkpoints", "last"), start, dirs_exist_ok=True)
+        parts = dict(model=None, data={"train": [PAIRS]}, models={"reference": {"path": start}})
+        expected = self.losses({**self.job("dpo", **parts), "model": {"path": start}})
+        self.assertLess(expected[-1], expected[0])
+        for mesh in ((1, 1), (2, 1), (1, 2)):
+            found = self.losses({**self.job(script("dpo"), **parts), "model": {"path": start}}, mesh)
+            self.assertNear(found, expected, 1e-5)
+
+    def test_a_derived_pipeline_changes_the_loss_alone(self):
+        expected = self.losses(self.job("lm", train={"max_steps": 1}))
+        found = self.losses(self.job(script("derived"), train={"max_steps": 1}))
+        self.assertNear(found, [2 * x for x in expected], 1e-6)
+
+    def test_own_parameters_and_data(self):
+        job = self.job(script("mlp"), model=None, data=None, eval={"every_n_steps": 4})
+        expected = self.losses(job)
+        self.assertEqual(len(self.metrics("eval_rmse")), 1)
+        self.assertNear(self.losses(job, (2, 2)), expected, 1e-5)
+        self.assertIn("162 parameters", self.redco("plan", job))
+        with open(os.path.join(HOME, "in.jsonl"), "w") as f:
+            f.write('{"x": [0.1, 0.2, 0.3]}\n{"x": [1, 2, 3]}\n')
+        out = os.path.join(HOME, "out.jsonl")
+        self.redco("predict", {**job, "predict": {"input": os.path.join(HOME, "in.jsonl"), "output": out}})
+        with open(out) as f:
+            self.assertEqual([type(json.loads(x)["prediction"]) for x in f], [float, float])
+
+    def test_a_loss_of_the_whole_batch(self):
+        job = self.job(script("pairs"), model=None, data=None)
+        expected = self.losses(job)
+        self.assertNear(self.losses({**job, "train": {**job["train"], "per_device_batch_size": 2}}, (2, 1)), expected, 1e-5)
+
+    def test_check_passes(self):
+        self.assertIn("passed", self.redco("check", self.job(script("zloss"))))
+
+    def test_rollouts_resume_and_are_one_on_all_ranks(self):
+        job = self.job(script("policy_gradient"), data={"train": [PAIRS]}, train={"max_steps": 6, "global_batch_size": 8},
+                       checkpoint={"resume": "never", "every_n_steps": 3})
+        self.redco("train", job, (2, 1))
+        self.assertEqual(len(self.metrics("reward")), 6)
+        # The reward is random, so a resumed run can only be equal if the checkpoint holds the examples.
+        expected = self.metrics()[3:]
+        run = os.path.join(HOME, "run")
+        shutil.rmtree(os.path.join(run, "checkpoints", "step-00000006"))
+        os.unlink(os.path.join(run, "checkpoints", "last"))
+        os.symlink("step-00000003", os.path.join(run, "checkpoints", "last"))
+        job["checkpoint"] = {"every_n_steps": 3}
+        self.redco("train", job, (1, 2))
+        self.assertNear(self.metrics()[-3:][:1], expected[:1], 1e-4)
+        job["checkpoint"] = {"resume": "never"}
+        said = self.redco("train", {**job, "settings": {"agree": False}}, (2, 1), code=2)
+        self.assertIn("source() made other examples on rank 1 than on rank 0", said)
+
+    def test_errors_end_the_search(self):
+        expected = {
+            "field": ["collate() failed: KeyError: the example has no field 'inputs'; it has: input_ids, labels",
+                      "mistakes.py:15, in collate: `examples[0][\"inputs\"]`"],
+            "rows": ["field 'input_ids' has 1 rows; expected 8 rows, one per example"],
+            "exception": ["loss() failed: ZeroDivisionError: division by zero", "mistakes.py:25, in loss: `1 / 0`",
+                          "The pipeline is"],
+            "helper": ["ValueError: a helper's problem", "helper.py:2, in broken", "mistakes.py:27, in loss"],
+            "none": ["TypeError: loss() returned None; expected a tensor with one element"],
+            "shape": ["[add] shapes do not match: f32 (8, 32, 257)", "f32 (3, 5, 7)", "mistakes.py:32, in loss"],
+            "parameter": ["no parameter is named 'transformer.wte.wieght'", "mistakes.py:34, in loss"],
+            "branch": ["a branch on the value of f32 ()", "ctx.agree(tensor)", "mistakes.py:35"],
+            "term": ["the term 'other' has no weight. Name it in `terms`"],
+            "recompute": ["a helper's problem", "helper.py:2, in broken"],
+        }
+        for mistake, texts in expected.items():
+            with self.subTest(mistake):
+                mesh = (2, 1) if mistake == "exception" else (1, 1)
+                said = self.redco("train", self.job(script("mistakes")), mesh, {"MISTAKE": mistake}, code=2)
+                for text in texts:
+                    self.assertIn(text, said)
+                self.assertEqual(said.count("error:"), 1, said)
+
+    def test_settings_are_checked(self):
+        said = self.redco("train", self.job(script("mistakes"), settings={"alhpa": 1}), code=2)
+        self.assertIn("unknown key settings.alhpa; did you mean settings.alpha?", said)
+        said = self.redco("train", self.job(script("mistakes"), settings={"alpha": "much"}), code=2)
+        self.assertIn("settings.alpha: expected a number, got the text 'much'", said)
+
+    def test_scripts_that_are_none(self):
+        for source, text in {
+            "import redco\nclass A(redco.Pipeline)\n": "SyntaxError",
+            "import redco\n": "it has no class derived from redco.Pipeline",
+            "import no_such_module\n": "ModuleNotFoundError: No module named 'no_such_module'",
+        }.items():
+            path = os.path.join(HOME, "bad.py")
+            with open(path, "w") as f:
+                f.write(source)
+            self.assertIn(text, self.redco("train", self.job(path), code=2))
+
+    def test_the_skeleton_trains(self):
+        subprocess.run([REDCO, "new", "pipeline", "sine"], cwd=HOME, check=True, stderr=subprocess.DEVNULL)
+        folder = os.path.join(HOME, "sine")
+        subprocess.run([REDCO, "train", "job.yaml", "parallel.n_ranks=2"], cwd=folder, check=True,
+                       stderr=subprocess.DEVNULL, timeout=120)
+        self.assertLess(self.metrics("eval_loss", os.path.join(folder, "runs", "sine"))[-1], 0.05)
+
+
+unittest.main()
