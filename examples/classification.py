@@ -22,9 +22,6 @@ class Classification(redco.Pipeline):
         return {"loss": redco.cross_entropy(logits, batch["labels"]).sum(),
                 "accuracy": redco.count_right(logits, batch["labels"])}
 
-    def metrics(self, means):
-        return means
-
     def predict(self, params, examples, ctx):
         best = self.logits(params, self.batch(examples), ctx.apply).numpy().argmax(-1)
         return [{"label_id": int(k)} for k in best]

@@ -66,6 +66,3 @@ class DpSgd(redco.Pipeline):
             noise = redco.random_normal(w.shape, f"noise of {name}", like=w)
             private = private + (w * noise).sum() * (share * self.noise * self.settings.clip)
         return {"loss": private + (nll.sum() - private).detach()}  # the loss, with the private gradient
-
-    def metrics(self, means):
-        return means

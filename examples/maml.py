@@ -21,17 +21,14 @@ class Maml(redco.Pipeline):
         return redco.vmap(lambda x: self.model.apply_encoder(params, {"pixel_values": x}, options), [x])[0]
 
     def loss(self, params, batch, ctx):
-        def support_loss(params):
-            return redco.cross_entropy(self.logits(params, batch["support_x"], ctx.apply), batch["support_y"]).mean(1).sum()
+        def loss(params, part):  # the sum over tasks of the mean over images
+            logits = self.logits(params, batch[part + "_x"], ctx.apply)
+            right = redco.count_right(logits, batch[part + "_y"]) * (1 / logits.shape[1])
+            return redco.cross_entropy(logits, batch[part + "_y"]).mean(1).sum(), right
 
-        fast = redco.FastWeights(self.model.params, params, batch.shape.rows, "second" if ctx.train else "none")
+        order = "second" if ctx.train else "none"
+        fast = redco.FastWeights(self.model.params, params, batch.shape.rows, order)
         for k in range(self.settings.inner_steps):
             with ctx.scope("inner", k):
-                fast.descend(support_loss, self.settings.inner_learning_rate)
-        logits = self.logits(fast.params(), batch["query_x"], ctx.apply)
-        right = redco.count_right(logits, batch["query_y"])
-        return {"loss": redco.cross_entropy(logits, batch["query_y"]).mean(1).sum(),
-                "accuracy": right * (1 / batch["query_y"].shape[1])}
-
-    def metrics(self, means):
-        return means
+                fast.descend(lambda own: loss(own, "support")[0], self.settings.inner_learning_rate)
+        return dict(zip(self.terms, loss(fast.params(), "query")))

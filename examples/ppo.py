@@ -7,6 +7,7 @@ class Ppo(redco.Pipeline):
     terms = ("loss", "policy", "value", "entropy")
     unit = "transitions"
     passes = property(lambda self: self.settings.update_epochs)
+    keeps = ("envs",)
 
     class Settings:
         env: str = "CartPole-v1"
@@ -42,37 +43,25 @@ class Ppo(redco.Pipeline):
         return {"loss": policy + 0.5 * value, "policy": policy, "value": value, "entropy": entropy}
 
     def source(self, params, ctx):
-        s, envs, seed, steps = self.settings, self.envs, self.job.seed, []
-        if ctx.epoch == 0:
-            envs.begin(redco.uniforms([s.n_envs, envs.state_size], "rl/begin", seed))
-        resets = redco.uniforms([s.n_steps, s.n_envs, envs.state_size], "rl/reset", seed, ctx.epoch)
-        draws = redco.uniforms([s.n_steps, s.n_envs, 1], "rl/action", seed, ctx.epoch)
-        for reset, draw in zip(resets, draws):
+        s, envs, steps = self.settings, self.envs, []
+        envs.prepare(s.n_steps, self.job.seed, ctx.epoch)
+        for draw in redco.uniforms([s.n_steps, s.n_envs, 1], "rl/action", self.job.seed, ctx.epoch):
             seen = envs.observations()
             logits = self.net(params, "actor", redco.tensor(seen)).numpy().astype(float)
             p = np.exp(logits - logits.max(1, keepdims=True))
             p /= p.sum(1, keepdims=True)
             action = (draw >= p.cumsum(1)[:, :-1]).sum(1)
-            steps.append((seen, action, np.log(p[np.arange(s.n_envs), action]), *envs.step(action, reset)))
+            steps.append((seen, action, np.log(p[np.arange(s.n_envs), action]), *envs.step(action)))
         seen, action, log_prob, reward, following, terminated, ended = map(np.concatenate, zip(*steps))
         value, later = (self.net(params, "critic", redco.tensor(x)).numpy()[:, 0] for x in (seen, following))
-        delta = (reward + s.gamma * later * ~terminated - value).reshape(s.n_steps, s.n_envs).astype(float)
-        carry = s.gamma * s.gae_lambda * ~ended.reshape(delta.shape)
+        advantage = (reward + s.gamma * later * ~terminated - value).reshape(s.n_steps, s.n_envs).astype(float)
+        carry = s.gamma * s.gae_lambda * ~ended.reshape(advantage.shape)
         for t in range(s.n_steps - 2, -1, -1):  # generalized advantages
-            delta[t] += carry[t] * delta[t + 1]
-        advantage = delta.reshape(-1)
+            advantage[t] += carry[t] * advantage[t + 1]
+        advantage = advantage.reshape(-1)
         scaled = (advantage - advantage.mean()) / (advantage.std(ddof=1) + 1e-8)
         return {"observation": seen, "action": action, "log_prob": log_prob, "advantage": scaled,
                 "return": advantage + value}, envs.notes()
-
-    def state(self):
-        return self.envs.state()
-
-    def restore(self, state):
-        self.envs.restore(state)
-
-    def request(self, record):
-        return {"observation": record["observation"]}
 
     def predict(self, params, examples, ctx):
         logits = self.net(params, "actor", redco.tensor(redco.rows(examples, "observation")))

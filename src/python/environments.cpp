@@ -24,28 +24,49 @@ struct Environments {
   py::object rows_of(const std::vector<float>& x, i64 width) const {
     return array_of(x, {rows.size(), width}, "float32");
   }
-  std::vector<float> sized(const py::object& x, i64 width, const char* what) const {
-    std::vector<float> out = floats(x);
-    if (static_cast<i64>(out.size()) != rows.size() * width)
-      throw UsageError("{} of {} copies of {}: {} numbers, expected [{}, {}]", what, rows.size(), env->name(),
-                       out.size(), rows.size(), width);
-    return out;
-  }
 
   std::shared_ptr<const Environment> env;
   EnvRows rows;
+  bool begun = false;
+  std::vector<float> resets;  // uniform draws of the next steps
+  std::size_t used = 0;       // of them
 };
 
-// Draws that depend on the seed, the step, the site and the place alone.
+// Draws of the key (seed, step, site).
+std::vector<float> draws(Tensor (*draw)(const Shape&, u64, const Layout&), const Shape& shape,
+                         const std::string& site, i64 seed, i64 step) {
+  Context& c = Context::current();
+  const Restore<RandomState> random(c.random, {.seed = static_cast<u64>(seed), .step = step, .row_offset = 0});
+  const Tensor t = draw(shape, c.key(site), {});
+  return t.is_meta() ? std::vector<float>(static_cast<std::size_t>(numel(shape))) : host_copy<float>(t);
+}
+
+void prepare(Environments& e, i64 steps, i64 seed, i64 epoch, const std::string& site) {
+  const i64 n = e.rows.size(), states = e.env->state_size();
+  if (!std::exchange(e.begun, true)) e.rows.begin(draws(random_uniform, {n, states}, "rl/begin", seed, 0));
+  e.resets = draws(random_uniform, {steps, n, states}, site, seed, epoch);
+  e.used = 0;
+}
+
+EnvRows::Outcome step(Environments& e, const std::vector<float>& actions) {
+  const std::size_t n = static_cast<std::size_t>(e.rows.size() * e.env->state_size());
+  if (static_cast<i64>(actions.size()) != e.rows.size() * e.env->action_size())
+    throw UsageError("{} copies of {} got {} numbers as actions, expected [{}, {}]", e.rows.size(), e.env->name(),
+                     actions.size(), e.rows.size(), e.env->action_size());
+  if (e.used + n > e.resets.size())
+    throw UsageError("{}: step() {} of {}; call prepare() with the number of steps", e.env->name(), e.used / n + 1,
+                     e.resets.size() / n);
+  const std::span<const float> reset(e.resets.data() + std::exchange(e.used, e.used + n), n);
+  return e.rows.step(actions, reset);
+}
+
+// As an array, the same on every rank and mesh.
 py::object drawn(Tensor (*draw)(const Shape&, u64, const Layout&), const std::vector<i64>& shape,
                  const std::string& site, i64 seed, i64 step) {
   std::vector<float> out;
   {
     const py::gil_scoped_release unlocked;
-    Context& c = Context::current();
-    const Restore<RandomState> random(c.random, {.seed = static_cast<u64>(seed), .step = step, .row_offset = 0});
-    const Tensor t = draw(to_shape(shape), c.key(site), {});
-    out = t.is_meta() ? std::vector<float>(static_cast<std::size_t>(numel(to_shape(shape)))) : host_copy<float>(t);
+    out = draws(draw, to_shape(shape), site, seed, step);
   }
   return array_of(out, shape, "float32");
 }
@@ -62,29 +83,31 @@ void bind_environments(py::module_& m) {
                              "Discrete actions are 0 to n_actions - 1; 0: actions are numbers.")
       .def_property_readonly("action_low", [](const Environments& e) { return e.env->action_low(); })
       .def_property_readonly("action_high", [](const Environments& e) { return e.env->action_high(); })
-      .def("begin",
-           [](Environments& e, const py::object& uniforms) {
-             e.rows.begin(e.sized(uniforms, e.env->state_size(), "begin()"));
-           },
-           "uniforms"_a, "Starts an episode in every copy, from uniform draws [n, state_size].")
+      .def("prepare", &prepare, "steps"_a, "seed"_a, "epoch"_a, "site"_a = "rl/reset", Free(),
+           "Draws the initial states of the episodes that begin in the next steps, by the key of (seed, epoch, site). "
+           "The first call starts an episode in every copy.")
       .def("observations",
            [](const Environments& e) { return e.rows_of(e.rows.observations(), e.env->observation_size()); },
            "[n, observation_size]")
       .def("step",
-           [](Environments& e, const py::object& actions, const py::object& uniforms) {
-             const EnvRows::Outcome o = e.rows.step(e.sized(actions, e.env->action_size(), "the actions"),
-                                                    e.sized(uniforms, e.env->state_size(), "the draws"));
+           [](Environments& e, const py::object& actions) {
+             const EnvRows::Outcome o = step(e, floats(actions));
              return py::make_tuple(array_of(o.rewards, {e.rows.size()}, "float32"),
                                    e.rows_of(o.next_observations, e.env->observation_size()), bools(o.terminated),
                                    bools(o.ended));
            },
-           "actions"_a, "uniforms"_a,
-           "(rewards [n], next observations [n, observation_size], terminated [n], ended [n]). Where an episode has "
-           "ended, the next one starts from its row of uniform draws [n, state_size].")
+           "actions"_a,
+           "(rewards [n], next observations [n, observation_size], terminated [n], ended [n]); where an episode has "
+           "ended, the next one begins.")
       .def("notes", [](const Environments& e) { return e.rows.notes(); },
            "episode_return and episode_length, means over the last 100 episodes, and env_steps.")
       .def("state", [](const Environments& e) { return e.rows.state(); })
-      .def("restore", [](Environments& e, const std::string& json) { e.rows.restore(json); }, "json"_a);
+      .def("restore",
+           [](Environments& e, const std::string& json) {
+             e.rows.restore(json);
+             e.begun = true;
+           },
+           "json"_a);
 
   m.def("uniforms",
         [](const std::vector<i64>& shape, const std::string& site, i64 seed, i64 step) {

@@ -98,7 +98,8 @@ class PythonPipeline : public Base {
     if (!script_.defines("request") && !script_.defines("example")) {
       if (const Reads* reads = this->reads()) return reads->request(*this, json, where);
       if (Pipeline* base = script_.base()) return base->request(json, where);
-      return std::nullopt;
+      if (this->model) return std::nullopt;  // a prompt
+      return script_.run([&](const py::object&) { return to_example(glue("loads")(json)); });
     }
     return script_.run([&](const py::object& o) -> std::optional<Example> {
       const py::object made = glue("request")(o, json, where);

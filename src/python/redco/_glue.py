@@ -128,6 +128,8 @@ def load(path):
         if c in (Pipeline, EmbeddingPipeline, object) or c.__module__ == "redco.builtin":
             continue
         own.update(n for n in vars(c) if not n.startswith("_"))
+    if cls.keeps:
+        own.update(("state", "restore"))
     return cls(), sorted(own), cls._built_in, _hash_of_code(path), issubclass(cls, EmbeddingPipeline)
 
 

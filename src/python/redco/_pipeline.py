@@ -1,5 +1,6 @@
 """The class that pipelines derive from, and helpers for its functions."""
 
+import base64
 import dataclasses
 import json
 from typing import Callable, Optional, Union
@@ -128,6 +129,8 @@ class Pipeline:
     evaluates_loss = True
     # True if predict() takes all examples in one call.
     predicts_any_number = False
+    # Attributes of self that checkpoints keep: arrays, JSON values, and objects with state() and restore().
+    keeps = ()
     # The models of `models:` that predict() uses.
     predicts_with = ()
     _built_in = ""
@@ -158,6 +161,21 @@ class Pipeline:
     def predict(self, params, examples, ctx):
         """An answer for each example: a text, or a dict. Default: the text that the model continues `prompt` with."""
         return self.predict_text(params, examples, ctx)
+
+    def state(self):
+        """What checkpoints keep besides parameters, a JSON value. Default: the attributes in `keeps`."""
+        return {name: _kept(getattr(self, name)) for name in self.keeps}
+
+    def restore(self, values):
+        """Sets the state of a checkpoint."""
+        for name, x in values.items():
+            if isinstance(x, dict) and "#state" in x:
+                getattr(self, name).restore(x["#state"])
+            elif isinstance(x, dict) and "#array" in x:
+                data = np.frombuffer(base64.b64decode(x["#array"]), dtype=x["dtype"])
+                setattr(self, name, data.reshape(x["shape"]).copy())
+            else:
+                setattr(self, name, x)
 
     # --- parts of the job ---
     @property
@@ -275,6 +293,13 @@ class EmbeddingPipeline(Pipeline):
     def embed(self, params, batch, ctx):
         """Tensors by name, with a row for each example of the micro-batch."""
         raise NotImplementedError("the pipeline defines no embed(self, params, batch, ctx)")
+
+
+def _kept(x):
+    if isinstance(x, np.ndarray):
+        return {"#array": base64.b64encode(np.ascontiguousarray(x).tobytes()).decode(), "dtype": x.dtype.str,
+                "shape": list(x.shape)}
+    return {"#state": x.state()} if hasattr(x, "state") else x
 
 
 def _settings_specs(cls):
