@@ -205,7 +205,8 @@ constexpr std::string_view kDigest = ", this epoch ";
 }
 
 std::shared_ptr<const Dataset> EpochExamples::source(const StepContext& ctx, const std::string& name,
-                                                     i64 passes, const std::function<Made()>& make) {
+                                                     i64 passes, const std::function<Made()>& make,
+                                                     bool shuffle) {
   if (ctx.epoch != epoch_) {
     made_ = make();
     epoch_ = ctx.epoch;
@@ -214,7 +215,8 @@ std::shared_ptr<const Dataset> EpochExamples::source(const StepContext& ctx, con
   const i64 n = static_cast<i64>(made_.examples.size());
   std::vector<i64> order;
   for (i64 pass = 0; pass < passes; ++pass) {
-    const EpochOrder shuffled(n, Context::current().random.seed, static_cast<u64>(ctx.epoch * passes + pass));
+    const EpochOrder shuffled(n, Context::current().random.seed, static_cast<u64>(ctx.epoch * passes + pass),
+                              shuffle);
     for (i64 i = 0; i < n; ++i) order.push_back(shuffled.at(i));
   }
   return std::make_shared<ExampleList>(made_.examples,

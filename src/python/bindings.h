@@ -106,5 +106,7 @@ void bind_models(py::module_& m);
 void bind_examples(py::module_& m);
 void bind_pipeline(py::module_& m);
 void bind_standalone(py::module_& m);
+void bind_environments(py::module_& m);
+void bind_stacked(py::module_& m);
 
 }  // namespace redco::python

@@ -19,6 +19,8 @@ PYBIND11_MODULE(_redco, m) {
   bind_more_ops(m);
   bind_pipeline(m);
   bind_standalone(m);
+  bind_environments(m);
+  bind_stacked(m);
   // For libredco_python.so, which has started this interpreter.
   m.attr("_make_pipeline") = py::capsule(reinterpret_cast<void*>(&make_python_pipeline));
 }

@@ -80,11 +80,15 @@ void bind_params(py::module_& m) {
           "shards, -1 for none.")
       .def(
           "linear",
-          [](Declared& d, const std::string& prefix, i64 out, i64 in, bool bias, double std) {
+          [](Declared& d, const std::string& prefix, i64 out, i64 in, bool bias, double std,
+             const py::object& init) {
             d.builder.linear(prefix, out, in, bias, std);
+            if (!init.is_none())
+              for (std::size_t k = bias ? 2 : 1; k > 0; --k)
+                d.params.specs[d.params.specs.size() - k].init = init_of(init, std);
           },
-          "prefix"_a, "out"_a, "in_"_a, "bias"_a = true, "std"_a = 0.02,
-          "PREFIX.weight [out, in] and PREFIX.bias.")
+          "prefix"_a, "out"_a, "in_"_a, "bias"_a = true, "std"_a = 0.02, "init"_a = py::none(),
+          "PREFIX.weight [out, in], normal, and PREFIX.bias, zeros. init: of both, as in add().")
       .def(
           "embedding",
           [](Declared& d, const std::string& name, i64 rows, i64 width, double std) {

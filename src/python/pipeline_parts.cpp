@@ -17,6 +17,11 @@ struct Scope {
   bool entered = false;
 };
 
+// `with redco.no_grad():`
+struct Recording {
+  bool before = false;
+};
+
 // A setting of the user's dataclass, and its value.
 struct OwnSetting {
   Setting setting;
@@ -98,6 +103,21 @@ TextGeneration generation_of(const JobHandle& job, const py::dict& given) {
   return g;
 }
 
+// The memory of these examples, of encode(examples) -> states or (states, mask); None: the model is a decoder.
+std::function<Memory(std::span<const i64>)> memory_by(const py::object& encode, const std::vector<Example>& asked) {
+  if (encode.is_none()) return {};
+  return [&asked, held = hold(encode)](std::span<const i64> which) {
+    return with_python([&] {
+      std::vector<Example> rows;
+      for (const i64 i : which) rows.push_back(asked[static_cast<std::size_t>(i)]);
+      const py::object made = (*held)(from_examples(rows));
+      if (py::isinstance<Tensor>(made)) return Memory{py::cast<Tensor>(made), {}};
+      const py::tuple pair = py::cast<py::tuple>(made);
+      return Memory{py::cast<Tensor>(pair[0]), elements<i32>(glue("ints")(pair[1]))};
+    });
+  };
+}
+
 template <class T>
 py::object or_none(const JobPart<T>& part) {
   return part ? py::cast(static_cast<const T*>(part), py::return_value_policy::reference) : py::none();
@@ -113,6 +133,10 @@ void bind_context(py::module_& m) {
              s.entered = true;
            })
       .def("__exit__", [](Scope& s, const py::args&) { Context::current().random_scope = s.before; });
+  py::class_<Recording>(m, "no_grad", "`with redco.no_grad():` what is computed inside has no derivatives.")
+      .def(py::init<>())
+      .def("__enter__", [](Recording& r) { r.before = std::exchange(Context::current().recording, false); })
+      .def("__exit__", [](Recording& r, const py::args&) { Context::current().recording = r.before; });
   py::class_<StepContext>(m, "StepContext")
       .def_readonly("apply", &StepContext::apply)
       .def_readonly("step", &StepContext::step)
@@ -205,11 +229,12 @@ void bind_handle(py::module_& m) {
            })
       .def("predict_text",
            [](const JobHandle& x, const ParamTree& params, const py::list& examples, const StepContext& ctx,
-              const py::dict& given) {
+              const py::dict& given, const py::object& encode) {
              const TextGeneration g = generation_of(x, given);
              const std::vector<Example> asked = to_examples(examples);
+             const auto memory = memory_by(encode, asked);
              const py::gil_scoped_release unlocked;
-             return predict_text(*x.pipeline->model, *x.pipeline->tokenizer, params, asked, g, ctx);
+             return predict_text(*x.pipeline->model, *x.pipeline->tokenizer, params, asked, g, ctx, memory);
            })
       .def("sample",
            [](const JobHandle& x, const ParamTree& params, const std::vector<std::vector<i32>>& prompts,

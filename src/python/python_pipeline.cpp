@@ -5,7 +5,9 @@
 #include "base/hash.h"
 #include "data/index/source_files.h"
 #include "data/text/record_lines.h"
+#include "python/reads.h"
 #include "python/script.h"
+#include "python/stacked.h"
 
 namespace redco::python {
 
@@ -27,6 +29,7 @@ class PythonPipeline : public Base {
   Batch collate(std::span<const Example> mine, const BatchShape& shape) const override {
     script_.prepare();
     if (Pipeline* base = without("collate")) return base->collate(mine, shape);
+    if (!script_.defines("collate") && !mine.empty()) return stacked_batch(mine, shape, terms());
     // Without examples: a batch of a plan, or of a replica without rows. The shapes are those of a sample.
     std::vector<Example> sample;
     if (mine.empty()) sample = samples(shape);
@@ -82,6 +85,7 @@ class PythonPipeline : public Base {
     if (script_.defines("open"))
       if (auto data = opened(request)) return data;
     if (request.files.empty()) return nullptr;
+    if (const Reads* reads = this->reads()) return reads->open(*this, request);
     if (script_.defines("example"))
       return read_records(request, this->settings->data, [this](const Record& r) {
         return script_.run([&](const py::object& o) { return example_of(o, r); });
@@ -92,8 +96,10 @@ class PythonPipeline : public Base {
   bool opens_own_data() const override { return script_.defines("open"); }
   std::optional<Example> request(const std::string& json, const std::string& where) const override {
     if (!script_.defines("request") && !script_.defines("example")) {
+      if (const Reads* reads = this->reads()) return reads->request(*this, json, where);
       if (Pipeline* base = script_.base()) return base->request(json, where);
-      return std::nullopt;
+      if (this->model) return std::nullopt;  // a prompt
+      return script_.run([&](const py::object&) { return to_example(glue("loads")(json)); });
     }
     return script_.run([&](const py::object& o) -> std::optional<Example> {
       const py::object made = glue("request")(o, json, where);
@@ -146,15 +152,19 @@ class PythonPipeline : public Base {
       return Pipeline::source(params, ctx);
     }
     script_.seed("source", ctx.epoch);
-    const i64 passes = script_.run([](const py::object& o) { return py::cast<i64>(o.attr("passes")); });
+    const auto [passes, shuffles] = script_.run([](const py::object& o) {
+      return std::make_pair(py::cast<i64>(o.attr("passes")), py::cast<bool>(o.attr("shuffles")));
+    });
     return epoch_.source(ctx, script_.path(), passes, [&] {
       EpochExamples::Made made = script_.run([&](const py::object& o) {
         const py::tuple parts = py::cast<py::tuple>(glue("source")(o.attr("source")(params, ctx)));
-        return EpochExamples::Made{to_examples(parts[0]), to_numbers(parts[1])};
+        auto examples = py::isinstance<py::dict>(parts[0]) ? rows_of_table(py::cast<py::dict>(parts[0]))
+                                                           : to_examples(parts[0]);
+        return EpochExamples::Made{std::move(examples), to_numbers(parts[1])};
       });
       agree_on_examples(made.examples);
       return made;
-    });
+    }, shuffles);
   }
   std::map<std::string, double> notes() const override {
     if (Pipeline* base = without("source")) return base->notes();
@@ -219,6 +229,19 @@ class PythonPipeline : public Base {
   const Script& script() const { return script_; }
 
  private:
+  // What the class attribute `reads` says; null: nothing.
+  const Reads* reads() const {
+    if (!reads_)
+      reads_ = script_.run([](const py::object& o) { return std::make_unique<Reads>(o.attr("reads")); });
+    return reads_->any() ? reads_.get() : nullptr;
+  }
+  const std::vector<std::string>& terms() const {
+    if (terms_.empty())
+      terms_ = script_.run(
+          [](const py::object& o) { return py::cast<std::vector<std::string>>(py::list(o.attr("terms"))); });
+    return terms_;
+  }
+
   // The built-in pipeline that gives this function; null: the user's class defines it, or there is no
   // base.
   Pipeline* without(const char* function) const {
@@ -266,6 +289,8 @@ class PythonPipeline : public Base {
   Example find_sample(i64 length) const {
     if (script_.defines("plan_example"))
       return script_.run([&](const py::object& o) { return to_example(o.attr("plan_example")(length)); });
+    if (const Reads* reads = this->reads())
+      if (auto e = reads->sample(*this, length)) return *e;
     if (this->train_data && this->train_data->size() > 0) return this->train_data->get(0);
     for (const EvalSet& s : this->eval_sets)
       if (s.data && s.data->size() > 0) return s.data->get(0);
@@ -353,6 +378,8 @@ class PythonPipeline : public Base {
 
   Script script_;
   EpochExamples epoch_;
+  mutable std::unique_ptr<Reads> reads_;
+  mutable std::vector<std::string> terms_;
   mutable std::optional<ModelParams> params_;
   mutable std::optional<Example> sample_;
   bool agreed_ = false;

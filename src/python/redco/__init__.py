@@ -18,6 +18,7 @@ from redco import _redco
 from redco._redco import Error, UsageError, ContentsError, IoError, ShapeError  # noqa: F401
 from redco._pipeline import (  # noqa: F401
     EmbeddingPipeline,
+    Images,
     ParamGroup,
     Pipeline,
     pad_rows,

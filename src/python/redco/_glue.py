@@ -39,6 +39,14 @@ def array(data, dtype, shape):
     return np.frombuffer(data, dtype=dtype).reshape(shape).copy()
 
 
+def floats(x):
+    return np.asarray(x, dtype=np.float32, order="C")
+
+
+def ints(x):
+    return np.asarray(x, dtype=np.int32, order="C")
+
+
 def listed(f):
     """f with a list as its result."""
 
@@ -120,6 +128,8 @@ def load(path):
         if c in (Pipeline, EmbeddingPipeline, object) or c.__module__ == "redco.builtin":
             continue
         own.update(n for n in vars(c) if not n.startswith("_"))
+    if cls.keeps:
+        own.update(("state", "restore"))
     return cls(), sorted(own), cls._built_in, _hash_of_code(path), issubclass(cls, EmbeddingPipeline)
 
 
@@ -230,12 +240,22 @@ def next_item(items):
 
 
 def source(result):
-    """(examples, notes)."""
+    """(examples, notes): a list of examples, or a dict of arrays with a row for each."""
+    notes = {}
     if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict):
-        return list(result[0]), result[1]
+        result, notes = result
     if result is None:
-        raise TypeError("source() returned None; expected a list of examples")
-    return list(result), {}
+        raise TypeError("source() returned None; expected a list of examples, or a dict of arrays")
+    if not isinstance(result, dict):
+        return list(result), notes
+    table = {name: _as_array(name, x) for name, x in result.items()}
+    for name, a in table.items():
+        if a is None:
+            raise TypeError(f"column '{name}' of source() is not an array of numbers")
+    if len({len(a) if a.ndim else -1 for a in table.values()}) != 1:
+        raise ValueError("the columns of source() have " + ", ".join(f"{k}: {a.shape}" for k, a in table.items())
+                         + "; expected arrays with a row for each example")
+    return table, notes
 
 
 # --- results ---

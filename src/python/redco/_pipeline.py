@@ -1,5 +1,6 @@
 """The class that pipelines derive from, and helpers for its functions."""
 
+import base64
 import dataclasses
 import json
 from typing import Callable, Optional, Union
@@ -31,9 +32,20 @@ def pad_rows(sequences, length, fill=0, dtype=np.int32):
 
 def rows(examples, field, length=None, fill=0):
     """A field of all examples as an array [rows, ...]; with `length`, padded to [rows, length]."""
+    if examples and isinstance(examples[0], _redco.Example):
+        return _redco._stack(examples, field, length, fill)
     if length is not None:
         return pad_rows([e[field] for e in examples], length, fill)
     return np.stack([np.asarray(e[field]) for e in examples])
+
+
+@dataclasses.dataclass
+class Images:
+    """For `reads`: images with fields pixel_values [channels, height, width] in [-1, 1] and, if they have one of
+    n_classes classes, label."""
+
+    shape: tuple
+    n_classes: int = 0
 
 
 class ParamGroup:
@@ -108,10 +120,17 @@ class Pipeline:
     unit = "examples"
     # The passes through the examples of source() in an epoch.
     passes = 1
+    # False if the steps take the examples of source() in their order.
+    shuffles = True
+    # How the job's files are read: "classification", "seq2seq" or another built-in pipeline, whose examples
+    # they then are, or Images(shape). Without it: example(), or tokenized texts as pipeline lm reads them.
+    reads = None
     # False if an evaluation consists of predict() only.
     evaluates_loss = True
     # True if predict() takes all examples in one call.
     predicts_any_number = False
+    # Attributes of self that checkpoints keep: arrays, JSON values, and objects with state() and restore().
+    keeps = ()
     # The models of `models:` that predict() uses.
     predicts_with = ()
     _built_in = ""
@@ -142,6 +161,21 @@ class Pipeline:
     def predict(self, params, examples, ctx):
         """An answer for each example: a text, or a dict. Default: the text that the model continues `prompt` with."""
         return self.predict_text(params, examples, ctx)
+
+    def state(self):
+        """What checkpoints keep besides parameters, a JSON value. Default: the attributes in `keeps`."""
+        return {name: _kept(getattr(self, name)) for name in self.keeps}
+
+    def restore(self, values):
+        """Sets the state of a checkpoint."""
+        for name, x in values.items():
+            if isinstance(x, dict) and "#state" in x:
+                getattr(self, name).restore(x["#state"])
+            elif isinstance(x, dict) and "#array" in x:
+                data = np.frombuffer(base64.b64decode(x["#array"]), dtype=x["dtype"])
+                setattr(self, name, data.reshape(x["shape"]).copy())
+            else:
+                setattr(self, name, x)
 
     # --- parts of the job ---
     @property
@@ -183,9 +217,17 @@ class Pipeline:
         return self._job()
 
     # --- helpers ---
-    def predict_text(self, params, examples, ctx, **generation):
-        """Answers to each example's field `prompt` (ids), with the job's generation settings or others."""
-        return self._job().predict_text(params, list(examples), ctx, generation)
+    def predict_text(self, params, examples, ctx, encode=None, **generation):
+        """Answers to each example's field `prompt` (ids), with the job's generation settings or others.
+
+        For an encoder-decoder model, encode(examples) returns the encoder's states, or (states, mask): the
+        decoder begins with its own start token.
+        """
+        return self._job().predict_text(params, list(examples), ctx, generation, encode)
+
+    def batch(self, examples):
+        """A batch of these examples alone, for predict(): what collate() makes of them."""
+        return _redco._batch_of(self._job(), list(examples))
 
     def sample(self, params, prompts, first_ordinal=0, **generation):
         """Answers to prompts (lists of ids): for each a list of Rollouts (ids, text, log_probs, finish_reason).
@@ -251,6 +293,13 @@ class EmbeddingPipeline(Pipeline):
     def embed(self, params, batch, ctx):
         """Tensors by name, with a row for each example of the micro-batch."""
         raise NotImplementedError("the pipeline defines no embed(self, params, batch, ctx)")
+
+
+def _kept(x):
+    if isinstance(x, np.ndarray):
+        return {"#array": base64.b64encode(np.ascontiguousarray(x).tobytes()).decode(), "dtype": x.dtype.str,
+                "shape": list(x.shape)}
+    return {"#state": x.state()} if hasattr(x, "state") else x
 
 
 def _settings_specs(cls):
