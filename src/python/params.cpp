@@ -80,11 +80,23 @@ void bind_params(py::module_& m) {
           "shards, -1 for none.")
       .def(
           "linear",
-          [](Declared& d, const std::string& prefix, i64 out, i64 in, bool bias, double std) {
-            d.builder.linear(prefix, out, in, bias, std);
+          [](Declared& d, const std::string& prefix, i64 out, i64 in, bool bias, double std, i64 n_head,
+             i64 n_kv, bool kv, const std::string& heads_of) {
+            HeadsOf heads;
+            if (n_head > 0) {
+              const i64 kv_heads = n_kv > 0 ? n_kv : n_head, width = heads_of == "in" ? in : out;
+              const i64 count = kv ? kv_heads : n_head;
+              if (width % count != 0)
+                throw UsageError("linear layer {}: {} columns are not {} heads of one width", prefix, width,
+                                 count);
+              heads = {heads_of == "in" ? 1 : 0, n_head, kv_heads, width / count, kv};
+            }
+            d.builder.linear(prefix, out, in, bias, std, false, heads);
           },
-          "prefix"_a, "out"_a, "in_"_a, "bias"_a = true, "std"_a = 0.02,
-          "PREFIX.weight [out, in] and PREFIX.bias.")
+          "prefix"_a, "out"_a, "in_"_a, "bias"_a = true, "std"_a = 0.02, "n_head"_a = 0, "n_kv"_a = 0,
+          "kv"_a = false, "heads_of"_a = "out",
+          "PREFIX.weight [out, in] and PREFIX.bias. n_head: the outputs (or heads_of='in': the inputs) are heads of "
+          "an attention, which are not cut; kv: a key or value projection of n_kv heads.")
       .def(
           "embedding",
           [](Declared& d, const std::string& name, i64 rows, i64 width, double std) {
