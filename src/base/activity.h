@@ -39,8 +39,9 @@ inline void tick() noexcept { detail::ticks.fetch_add(1, std::memory_order_relax
 
 void set_step(i64 step) noexcept;
 
-// Where a user's code is now ("mine.py:33 in loss"), for the message about a process that makes no progress; ""
-// if no function is set. It may block, so give it a thread. REQUIRES: the function may be called on any thread.
+// Where a user's code is now ("mine.py:33 in loss"), for the message about a process that makes no progress;
+// "" if no function is set. It may block, so give it a thread. REQUIRES: the function may be called on any
+// thread.
 void set_place(std::string (*place)()) noexcept;
 std::string place();
 

@@ -441,8 +441,7 @@ TEST_F(Examples, TheSkeletonInPythonTrainsUnchanged) {
     GTEST_SKIP() << "redco was built without Python";
   const Ran written = shell(dir_->path(), "prefix/bin/redco new pipeline sine");
   ASSERT_EQ(written.code, 0) << written.said;
-  const Ran r = shell(*dir_ / "sine",
-                      "timeout 100 ../prefix/bin/redco train job.yaml parallel.n_ranks=2");
+  const Ran r = shell(*dir_ / "sine", "timeout 100 ../prefix/bin/redco train job.yaml parallel.n_ranks=2");
   ASSERT_EQ(r.code, 0) << r.said;
   EXPECT_LT(last_line("sine/runs/sine", "eval_loss")["eval_loss"], 0.05);
 }
