@@ -7,6 +7,7 @@ std::atomic<State> g_state{State::working};
 std::atomic<const char*> g_phase{"start"}, g_waits_for{""};
 std::atomic<i64> g_step{-1};
 std::atomic<u64> g_waits{0};
+std::atomic<std::string (*)()> g_place{nullptr};
 }  // namespace
 
 Snapshot now() noexcept {
@@ -21,6 +22,12 @@ Snapshot now() noexcept {
 }
 
 void set_step(i64 step) noexcept { g_step.store(step, std::memory_order_relaxed); }
+
+void set_place(std::string (*place)()) noexcept { g_place.store(place); }
+std::string place() {
+  const auto f = g_place.load();
+  return f ? f() : "";
+}
 
 Phase::Phase(const char* name) noexcept : before_(g_phase.exchange(name, std::memory_order_relaxed)) {
   tick();

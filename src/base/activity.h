@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <string>
 
 #include "base/types.h"
 
@@ -37,6 +38,12 @@ inline std::atomic<u64> ticks{0};
 inline void tick() noexcept { detail::ticks.fetch_add(1, std::memory_order_relaxed); }
 
 void set_step(i64 step) noexcept;
+
+// Where a user's code is now ("mine.py:33 in loss"), for the message about a process that makes no progress;
+// "" if no function is set. It may block, so give it a thread. REQUIRES: the function may be called on any
+// thread.
+void set_place(std::string (*place)()) noexcept;
+std::string place();
 
 // Sets the phase for the lifetime of the object. REQUIRES: a string literal of letters and spaces.
 class Phase {

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/activity.h"
 #include "base/pooled.h"
 #include "tensor/profile.h"
+#include "tensor/transfer.h"
 
 namespace redco {
 
@@ -337,11 +340,48 @@ Tensor OpCall::view_of(const Tensor& input, const Shape& shape, int hidden) {
   return t;
 }
 
+namespace {
+
+// The index and value of the first local element that is not finite; nullopt: there is none.
+std::optional<std::pair<i64, double>> non_finite(const Tensor& t) {
+  if (!t.defined() || t.is_meta() || t.local_numel() == 0) return std::nullopt;
+  const auto find = [&](const auto& values) -> std::optional<std::pair<i64, double>> {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (!std::isfinite(values[i])) return std::pair(static_cast<i64>(i), static_cast<double>(values[i]));
+    return std::nullopt;
+  };
+  if (t.dtype() == DType::f64) return find(host_copy<double>(t));
+  if (t.dtype() == DType::f32 || t.dtype() == DType::bf16) return find(host_copy<float>(t));
+  return std::nullopt;
+}
+
+}  // namespace
+
+void OpCall::check_finite() const {
+  const Tensors& given = inputs();
+  for (const Tensor& o : outputs_) {
+    const auto found = non_finite(o);
+    if (!found) continue;
+    std::string inputs;
+    for (const Tensor& t : given) {
+      if (non_finite(t)) return;  // an earlier op made it, or the user did: a mask of -inf
+      if (t.defined()) inputs += (inputs.empty() ? "" : ", ") + describe(t);
+    }
+    throw Error(
+        ExitCode::non_finite,
+        fmt::format(
+            "[debug] op {} is the first whose result is not finite: {} at element {} of {}, in {}. Its "
+            "inputs are finite: {}",
+            name_, found->second, found->first, describe(o), context_.where(), inputs));
+  }
+}
+
 void OpCall::account() {
   REDCO_CHECK(!done_, "[{}] recorded twice", name_);
   done_ = true;
   i64 bytes = 0;
   for (const Tensor& o : outputs_) bytes += o.local_bytes();
+  if (context_.check_finite) check_finite();
   context_.account(name_, static_cast<i64>(flops_), bytes);
   if (Profile* p = context_.profile()) {
     p->add({.name = name_,

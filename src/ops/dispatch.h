@@ -140,6 +140,7 @@ class OpCall {
   bool move_inputs(const Chosen& chosen);
   const Layout& next_layout() const;
   void account();
+  void check_finite() const;  // see Context::check_finite
   Context& context_;
   const char* name_;
   Tensors given_, inputs_, outputs_;

@@ -56,6 +56,9 @@ void throw_from_python(py::error_already_set& e) {
     throw PythonError(bug.found() + places);
   } catch (const UsageError& usage) {
     throw UsageError("{}{}", usage.what(), places);
+  } catch (const Error& other) {
+    if (other.code() == ExitCode::non_finite) throw Error(other.code(), other.what() + places);
+    throw;
   } catch (const PythonError& inner) {
     throw PythonError(inner.what() + places);
   }

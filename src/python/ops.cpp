@@ -74,6 +74,9 @@ void bind_ops(py::module_& m) {
   m.def(
       "where", [](const Tensor& c, const Tensor& a, double b) { return where(c, a, full({}, b, a.dtype())); },
       "condition"_a, "a"_a, "b"_a, Free());
+  m.def(
+      "where", [](const Tensor& c, double a, const Tensor& b) { return where(c, full({}, a, b.dtype()), b); },
+      "condition"_a, "a"_a, "b"_a, Free());
   m.def("clamp", &clamp, "x"_a, "low"_a = -std::numeric_limits<double>::infinity(),
         "high"_a = std::numeric_limits<double>::infinity(), Free());
   m.def("cumsum", &cumsum, "x"_a, "dim"_a, "reverse"_a = false, Free());

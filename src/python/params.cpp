@@ -80,15 +80,27 @@ void bind_params(py::module_& m) {
           "shards, -1 for none.")
       .def(
           "linear",
-          [](Declared& d, const std::string& prefix, i64 out, i64 in, bool bias, double std,
-             const py::object& init) {
-            d.builder.linear(prefix, out, in, bias, std);
+          [](Declared& d, const std::string& prefix, i64 out, i64 in, bool bias, double std, i64 n_head,
+             i64 n_kv, bool kv, const std::string& heads_of, const py::object& init) {
+            HeadsOf heads;
+            if (n_head > 0) {
+              const i64 kv_heads = n_kv > 0 ? n_kv : n_head, width = heads_of == "in" ? in : out;
+              const i64 count = kv ? kv_heads : n_head;
+              if (width % count != 0)
+                throw UsageError("linear layer {}: {} columns are not {} heads of one width", prefix, width,
+                                 count);
+              heads = {heads_of == "in" ? 1 : 0, n_head, kv_heads, width / count, kv};
+            }
+            d.builder.linear(prefix, out, in, bias, std, false, heads);
             if (!init.is_none())
               for (std::size_t k = bias ? 2 : 1; k > 0; --k)
                 d.params.specs[d.params.specs.size() - k].init = init_of(init, std);
           },
-          "prefix"_a, "out"_a, "in_"_a, "bias"_a = true, "std"_a = 0.02, "init"_a = py::none(),
-          "PREFIX.weight [out, in], normal, and PREFIX.bias, zeros. init: of both, as in add().")
+          "prefix"_a, "out"_a, "in_"_a, "bias"_a = true, "std"_a = 0.02, "n_head"_a = 0, "n_kv"_a = 0,
+          "kv"_a = false, "heads_of"_a = "out", "init"_a = py::none(),
+          "PREFIX.weight [out, in], normal, and PREFIX.bias, zeros. init: of both, as in add(). n_head: the outputs "
+          "(or heads_of='in': the inputs) are heads of an attention, which are not cut; kv: a key or value "
+          "projection of n_kv heads.")
       .def(
           "embedding",
           [](Declared& d, const std::string& name, i64 rows, i64 width, double std) {

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/activity.h"
 #include "base/hash.h"
 #include "data/index/source_files.h"
 #include "data/text/record_lines.h"
@@ -397,6 +398,8 @@ class PythonEmbeddingPipeline : public PythonPipeline<EmbeddingPipeline> {
 }  // namespace
 
 std::unique_ptr<Pipeline> make_python_pipeline(const std::string& path) {
+  activity::set_place(
+      []() -> std::string { return with_python([] { return py::cast<std::string>(glue("where")()); }); });
   return with_python([&]() -> std::unique_ptr<Pipeline> {
     Script script(path);
     std::unique_ptr<Pipeline> out;

@@ -154,6 +154,9 @@ class Context {
 
   // --- Computation ---
   ComputeDType compute_dtype = ComputeDType::fp32;
+  // Check the results of each op, and end with the first one that is not finite although its inputs are
+  // (train.debug). Each op waits for its kernel.
+  bool check_finite = false;
   // Never use a fused op whose gradient is fused too: for gradients of gradients, and for tests.
   bool composed_only = false;
   // The strategies that ops have chosen (ops/dispatch.cpp).

@@ -182,6 +182,7 @@ struct TrainSettings {
   Recompute recompute = Recompute::none;
   OnNonFinite on_non_finite = OnNonFinite::stop;
   i64 seed = 42;
+  bool debug = false;
   i64 logging_steps = 10;
   EarlyStoppingSettings early_stopping;
   LoraSettings lora;
@@ -302,6 +303,10 @@ struct TrainSettings {
         .on_resume(OnResume::note);
     v.choice("on_non_finite", on_non_finite, {{"stop", OnNonFinite::stop}, {"skip", OnNonFinite::skip}},
              "action when a loss or gradient is NaN or infinite: stop ends the run, skip skips the step")
+        .on_resume(OnResume::free);
+    v.field(
+         "debug", debug,
+         "check of the results of each op: the run ends at the first one that is not finite, and names it. Slow")
         .on_resume(OnResume::free);
     v.field("seed", seed, "random seed of initial weights, shuffling and dropout")
         .at_least(0)

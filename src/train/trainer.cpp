@@ -51,6 +51,7 @@ class Training {
         evaluations_(job) {}
 
   TrainResult run() {
+    const Restore<bool> debug(c_.check_finite, job_.train.debug);
     begin();
     if (result_.interrupted) {  // in an evaluation that an earlier signal left pending
       result_.steps = state_.step;

@@ -46,7 +46,7 @@ std::string UselessSteps::remedy(const ParamTree& params) const {
         "with (model.path, models, checkpoint.resume)",
         name);
   return "The weights are finite and this run has not updated them, so train.learning_rate is not the cause. Check "
-         "the data and the loss";
+         "the data and the loss; train.debug=true names the op that makes the first such value";
 }
 
 void UselessSteps::add(const StepOutcome& o, i64 step, OnNonFinite on_non_finite, const ParamTree& params) {

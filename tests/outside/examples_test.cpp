@@ -435,6 +435,17 @@ TEST_F(Examples, TheSkeletonTrainsUnchanged) {
   EXPECT_LT(last_line("runs/data", "eval_loss")["eval_loss"], 0.05);
 }
 
+// With the installed package redco, and without the build folder.
+TEST_F(Examples, TheSkeletonInPythonTrainsUnchanged) {
+  if (shell(dir_->path(), "find prefix -name libredco_python.so | grep -q .").code != 0)
+    GTEST_SKIP() << "redco was built without Python";
+  const Ran written = shell(dir_->path(), "prefix/bin/redco new pipeline sine");
+  ASSERT_EQ(written.code, 0) << written.said;
+  const Ran r = shell(*dir_ / "sine", "timeout 100 ../prefix/bin/redco train job.yaml parallel.n_ranks=2");
+  ASSERT_EQ(r.code, 0) << r.said;
+  EXPECT_LT(last_line("sine/runs/sine", "eval_loss")["eval_loss"], 0.05);
+}
+
 TEST_F(Examples, NewPipelinesOverwriteNothingAndHaveValidNames) {
   const std::string before = slurp(*dir_ / "data/data.cpp");
   EXPECT_THAT(before, HasSubstr("class DataPipeline : public Pipeline"));

@@ -142,9 +142,9 @@ class Pipelines(unittest.TestCase):
                           "The pipeline is"],
             "helper": ["ValueError: a helper's problem", "helper.py:2, in broken", "mistakes.py:27, in loss"],
             "none": ["TypeError: loss() returned None; expected a tensor with one element"],
-            "shape": ["[add] shapes do not match: f32 (8, 32, 257)", "f32 (3, 5, 7)", "mistakes.py:32, in loss"],
-            "parameter": ["no parameter is named 'transformer.wte.wieght'", "mistakes.py:34, in loss"],
-            "branch": ["a branch on the value of f32 ()", "ctx.agree(tensor)", "mistakes.py:35"],
+            "shape": ["[add] shapes do not match: f32 (8, 32, 257)", "f32 (3, 5, 7)", "mistakes.py:34, in loss"],
+            "parameter": ["no parameter is named 'transformer.wte.wieght'", "mistakes.py:36, in loss"],
+            "branch": ["a branch on the value of f32 ()", "ctx.agree(tensor)", "mistakes.py:37"],
             "term": ["the term 'other' has no weight. Name it in `terms`"],
             "recompute": ["a helper's problem", "helper.py:2, in broken"],
         }
@@ -155,6 +155,20 @@ class Pipelines(unittest.TestCase):
                 for text in texts:
                     self.assertIn(text, said)
                 self.assertEqual(said.count("error:"), 1, said)
+
+    def test_the_first_value_that_is_not_finite_is_named(self):
+        job = self.job(script("mistakes"), train={"debug": True})
+        said = self.redco("train", job, (1, 1), {"MISTAKE": "infinite"}, 6)
+        self.assertIn("[debug] op log is the first whose result is not finite: -inf at element 0 of f32 (8, 32)", said)
+        self.assertIn("mistakes.py:41, in loss: `losses = redco.log(losses * 0)`", said)
+        job["train"]["debug"] = False
+        self.assertIn("train.debug=true names the op", self.redco("train", job, (1, 1), {"MISTAKE": "infinite"}, 6))
+        self.redco("train", self.job("lm", train={"debug": True, "max_steps": 1}), (1, 2))
+
+    def test_an_endless_loop_is_named(self):
+        for mesh in ((1, 1), (2, 1)):
+            said = self.redco("train", self.job(script("mistakes"), fault={"timeout": 3}), mesh, {"MISTAKE": "endless"}, 5)
+            self.assertRegex(said, r"no progress for 3 s .*\(phase: [a-z]+ in mistakes.py:(30|31), loss")
 
     def test_settings_are_checked(self):
         said = self.redco("train", self.job(script("mistakes"), settings={"alhpa": 1}), code=2)

@@ -27,12 +27,13 @@ constexpr double kPauseSeconds = 0.5;   // before the next accept() where descri
 constexpr rlim_t kOtherFiles = 256;     // descriptors of this process that are not connections
 
 // A rank's own text, safe to print.
-std::string shown(std::string word) {
-  for (char& c : word)
-    if (c < 33 || c > 126) c = '?';
-  if (word.size() > 64) word.resize(64);
-  return word;
+std::string printable(std::string text, char first, std::size_t most) {
+  for (char& c : text)
+    if (c < first || c > 126) c = '?';
+  if (text.size() > most) text.resize(most);
+  return text;
 }
+std::string shown(std::string word) { return printable(std::move(word), '!', 64); }
 
 std::string without_underscores(std::string word) {
   std::replace(word.begin(), word.end(), '_', ' ');
@@ -193,7 +194,9 @@ void WatchServer::hear(Connection& c, const std::string& line) {
     r.step = step;
     r.waits = waits;
     r.waits_for = shown(waits_for);
-    r.phase = without_underscores(shown(phase));
+    std::string place;
+    std::getline(in, place);
+    r.phase = without_underscores(shown(phase)) + printable(std::move(place), ' ', 200);
     heard_at_[c.rank] = now_;
     has_reported_[c.rank] = true;
     send_line(c.fd, "alive");

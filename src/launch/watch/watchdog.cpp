@@ -40,6 +40,7 @@ namespace {
 
 constexpr double kUnlimitedConnect = 60;  // s to reach the server where fault.timeout sets no limit
 constexpr double kRecordSeconds = 3;      // for a record of the end
+constexpr double kPlaceSeconds = 0.3;     // to find the line of a user's code
 constexpr double kSaveSeconds = 1;        // less than the time until SIGKILL (2 s)
 constexpr double kServerGone = 3;         // s for mpirun to end the other ranks after the first rank died
 
@@ -160,16 +161,30 @@ class Client {
     if (fd >= 0) close(fd);
   }
 
+  // " in mine.py:33, loss" of a user's code that makes no progress; "" if it isn't known in time.
+  static std::string place() {
+    const auto found = std::make_shared<std::pair<std::mutex, std::string>>();
+    give_time(
+        [found] {
+          std::string p = activity::place();
+          const std::lock_guard lock(found->first);
+          found->second = std::move(p);
+        },
+        kPlaceSeconds);
+    const std::lock_guard lock(found->first);
+    return found->second.empty() ? "" : " in " + found->second;
+  }
+
   void watch_itself() {
     AwakeClock clock(2 * interval() + 1);
     while (!stopping()) {
       const activity::Snapshot s = activity::now();
       if (still(s, clock.now()) > timeout_)
         die(fmt::format(
-            "[fault] {} made no progress for {:g} s (phase: {}{}{}): the process hangs, or waits for a disk, "
+            "[fault] {} made no progress for {:g} s (phase: {}{}{}{}): the process hangs, or waits for a disk, "
             "a network or another rank. The job resumes from its last checkpoint; raise fault.timeout if "
             "this work needs more time",
-            who(), timeout_, s.phase, s.step >= 0 ? fmt::format(", step {}", s.step) : "",
+            who(), timeout_, s.phase, place(), s.step >= 0 ? fmt::format(", step {}", s.step) : "",
             s.state == activity::State::waiting ? fmt::format(", waits in {}", s.waits_for) : ""));
       pause(-1, interval());
     }
@@ -264,8 +279,9 @@ class Client {
         const char* const state = s.state == activity::State::waiting ? "waiting"
                                   : s.state == activity::State::idle  ? "idle"
                                                                       : "working";
-        send_line(fd, fmt::format("beat {} {} {} {} {} {}", state, static_cast<i64>(quiet * 1000), s.step,
-                                  s.waits, word(s.waits_for), word(s.phase)));
+        const bool slow = s.state == activity::State::working && quiet > 2 * interval();
+        send_line(fd, fmt::format("beat {} {} {} {} {} {}{}", state, static_cast<i64>(quiet * 1000), s.step,
+                                  s.waits, word(s.waits_for), word(s.phase), slow ? place() : ""));
         answered = false;
         sent = now;
       }

@@ -27,6 +27,8 @@ class Mistakes(redco.Pipeline):
             helper.broken(1)
         if MISTAKE == "none":
             return None
+        while MISTAKE == "endless":
+            pass
         logits = self.model.apply(params, batch["input_ids"], options=ctx.apply)
         if MISTAKE == "shape":
             logits = logits + redco.zeros([3, 5, 7])
@@ -35,6 +37,8 @@ class Mistakes(redco.Pipeline):
         if MISTAKE == "branch" and logits.sum() > 0:
             return logits.sum()
         losses = redco.cross_entropy(logits, batch["labels"])
+        if MISTAKE == "infinite":
+            losses = redco.log(losses * 0)
         if MISTAKE == "term":
             return {"loss": losses.sum(), "other": logits.sum()}
         if MISTAKE == "recompute":
