@@ -28,6 +28,7 @@ void add_env(CLI::App& app, Invocation& run);
 void add_sbatch(CLI::App& app, Invocation& run);
 void add_report(CLI::App& app, Invocation& run);
 void add_runs(CLI::App& app, Invocation& run);
+void add_watch(CLI::App& app, Invocation& run);
 void add_tokenizer(CLI::App& app, Invocation& run);
 void add_score(CLI::App& app, Invocation& run);
 void add_data(CLI::App& app, Invocation& run);

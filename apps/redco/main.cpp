@@ -132,6 +132,7 @@ int run_command(int argc, char** argv) {
     add_sbatch(app, run);
     add_report(app, run);
     add_runs(app, run);
+    add_watch(app, run);
     add_tokenizer(app, run);
     add_score(app, run);
     add_data(app, run);

@@ -9,6 +9,7 @@
 #include "base/timing.h"
 #include "base/words.h"
 #include "commands.h"
+#include "report/mlflow.h"
 #include "report/run_summary.h"
 #include "workdir/workdir_lock.h"
 
@@ -101,20 +102,28 @@ int list_runs(std::string folder, bool json) {
 void add_runs(CLI::App& app, Invocation& run) {
   struct Options {
     std::string folder = "runs";
+    std::string mlflow;
     bool json = false;
   };
   auto o = std::make_shared<Options>();
   CLI::App* c =
       add_command(app, "runs", "List the trainings in a folder: state, step, best metrics, size, age",
                   "  redco runs                       those in runs/\n"
-                  "  redco runs /scratch/me --json    one JSON object per line\n");
+                  "  redco runs /scratch/me --json    one JSON object per line\n"
+                  "  redco runs --mlflow mlruns       also for MLflow's page\n");
   c->add_option("DIR", o->folder,
                 "folder whose subfolders are workdirs, at most 3 levels deep; default: runs");
   c->add_flag(
       "--json", o->json,
       "one JSON object per run and line: workdir, pipeline, model, state, step, total_steps, loss, best, "
       "bytes, time (seconds since 1970), problems");
-  c->callback([o, &run] { run.exit_code = list_runs(o->folder, o->json); });
+  expand_paths(c->add_option("--mlflow", o->mlflow,
+                             "also write the runs into this folder of MLflow (mlruns): `mlflow ui "
+                             "--backend-store-uri FOLDER` shows them"));
+  c->callback([o, &run] {
+    run.exit_code = list_runs(o->folder, o->json);
+    if (!o->mlflow.empty()) write_mlflow(find_workdirs(o->folder), o->mlflow);
+  });
 }
 
 }  // namespace redco::cli
