@@ -55,8 +55,9 @@ class EpochExamples {
     std::vector<Example> examples;
     std::map<std::string, double> notes;
   };
-  // `passes` passes through the examples of this epoch, each in another order, or without `shuffle` in that of
-  // make(). Calls make() if the object has those of another epoch. name: of the pipeline, for the fingerprint.
+  // `passes` passes through the examples of this epoch, each in another order, or without `shuffle` in that
+  // of make(). Calls make() if the object has those of another epoch. name: of the pipeline, for the
+  // fingerprint.
   std::shared_ptr<const Dataset> source(const StepContext& ctx, const std::string& name, i64 passes,
                                         const std::function<Made()>& make, bool shuffle = true);
   const std::map<std::string, double>& notes() const { return made_.notes; }

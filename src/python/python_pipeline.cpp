@@ -155,16 +155,19 @@ class PythonPipeline : public Base {
     const auto [passes, shuffles] = script_.run([](const py::object& o) {
       return std::make_pair(py::cast<i64>(o.attr("passes")), py::cast<bool>(o.attr("shuffles")));
     });
-    return epoch_.source(ctx, script_.path(), passes, [&] {
-      EpochExamples::Made made = script_.run([&](const py::object& o) {
-        const py::tuple parts = py::cast<py::tuple>(glue("source")(o.attr("source")(params, ctx)));
-        auto examples = py::isinstance<py::dict>(parts[0]) ? rows_of_table(py::cast<py::dict>(parts[0]))
-                                                           : to_examples(parts[0]);
-        return EpochExamples::Made{std::move(examples), to_numbers(parts[1])};
-      });
-      agree_on_examples(made.examples);
-      return made;
-    }, shuffles);
+    return epoch_.source(
+        ctx, script_.path(), passes,
+        [&] {
+          EpochExamples::Made made = script_.run([&](const py::object& o) {
+            const py::tuple parts = py::cast<py::tuple>(glue("source")(o.attr("source")(params, ctx)));
+            auto examples = py::isinstance<py::dict>(parts[0]) ? rows_of_table(py::cast<py::dict>(parts[0]))
+                                                               : to_examples(parts[0]);
+            return EpochExamples::Made{std::move(examples), to_numbers(parts[1])};
+          });
+          agree_on_examples(made.examples);
+          return made;
+        },
+        shuffles);
   }
   std::map<std::string, double> notes() const override {
     if (Pipeline* base = without("source")) return base->notes();
@@ -275,6 +278,10 @@ class PythonPipeline : public Base {
   // Examples in place of those of a batch without any: of `length` tokens in their longest field of ids.
   std::vector<Example> samples(const BatchShape& shape) const {
     const bool plan = Context::current().is_meta();
+    const auto n = static_cast<std::size_t>(plan ? std::max<i64>(shape.mine.size(), 1) : 1);
+    if (const Reads* reads = this->reads(); reads && !script_.defines("plan_example"))
+      if (const auto e = reads->sample(*this, std::max<i64>(shape.length, 1)))
+        return std::vector<Example>(n, *e);
     if (!sample_) sample_ = find_sample(std::max<i64>(shape.length, 1));
     Example e = *sample_;
     const std::size_t longest = static_cast<std::size_t>(longest_ids(e)),
@@ -284,13 +291,11 @@ class PythonPipeline : public Base {
         if (ids.size() + 1 >= longest)  // the ids, and labels that are shifted by one
           ids.resize(ids.size() == longest ? length : std::max<std::size_t>(length, 2) - 1,
                      ids.empty() ? 0 : ids.back());
-    return std::vector<Example>(static_cast<std::size_t>(plan ? std::max<i64>(shape.mine.size(), 1) : 1), e);
+    return std::vector<Example>(n, e);
   }
   Example find_sample(i64 length) const {
     if (script_.defines("plan_example"))
       return script_.run([&](const py::object& o) { return to_example(o.attr("plan_example")(length)); });
-    if (const Reads* reads = this->reads())
-      if (auto e = reads->sample(*this, length)) return *e;
     if (this->train_data && this->train_data->size() > 0) return this->train_data->get(0);
     for (const EvalSet& s : this->eval_sets)
       if (s.data && s.data->size() > 0) return s.data->get(0);
