@@ -45,6 +45,7 @@ std::vector<Example> endless_examples(const Dataset& data, i64 first, i64 n);
 // A data set's fingerprint without the digest of the examples that one epoch made (EpochExamples): what all
 // epochs share. A run that resumes inside of an epoch must have its examples, one that begins an epoch makes
 // others than the checkpoint's.
+inline constexpr std::string_view kEpochDigest = ", this epoch ";  // before the 16 digits of that digest
 std::string without_epoch_digest(const std::string& fingerprint);
 
 // The examples that an epoch made from its first parameters. They can't be made again when a run resumes

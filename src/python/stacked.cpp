@@ -107,37 +107,6 @@ Batch stacked_batch(std::span<const Example> mine, const BatchShape& shape,
   return b;
 }
 
-std::vector<Example> rows_of_table(const py::dict& arrays) {
-  std::vector<Example> out;
-  Json shapes = Json::object();
-  for (const auto& [key, array] : arrays) {
-    const std::string name = py::cast<std::string>(key);
-    const Shape s = shape_of(array);
-    const std::vector<i64> row(s.begin() + 1, s.end());
-    if (row.size() != 1) shapes[name] = row;
-    out.resize(static_cast<std::size_t>(s[0]));
-    const auto width = static_cast<std::ptrdiff_t>(out.empty() ? 0 : numel(s) / s[0]);
-    const auto cut = [&](const auto& elements, auto of) {
-      auto at = elements.begin();
-      for (Example& e : out) {
-        of(e)[name].assign(at, at + width);
-        at += width;
-      }
-    };
-    if (py::cast<std::string>(array.attr("dtype").attr("name")) == "int32")
-      cut(
-          elements<i32>(array), [](Example & e) -> auto& { return e.ids; });
-    else
-      cut(
-          elements<float>(array), [](Example & e) -> auto& { return e.values; });
-  }
-  if (!shapes.empty()) {
-    const std::string text = kMore + Json{{"#shapes", shapes}}.dump();
-    for (Example& e : out) e.text = text;
-  }
-  return out;
-}
-
 void bind_stacked(py::module_& m) {
   m.def("_batch_of", [](const JobHandle& job, const py::list& list) {
     const std::vector<Example> examples = to_examples(list);

@@ -12,7 +12,4 @@ namespace redco::python {
 Batch stacked_batch(std::span<const Example> mine, const BatchShape& shape,
                     const std::vector<std::string>& terms);
 
-// The examples whose fields are the rows of arrays of int32 or float32. REQUIRES: equal numbers of rows.
-std::vector<Example> rows_of_table(const py::dict& arrays);
-
 }  // namespace redco::python
