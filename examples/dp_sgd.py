@@ -6,6 +6,7 @@ import redco
 class DpSgd(redco.Pipeline):
     reads = redco.Images((1, 28, 28), n_classes=10)
     terms = ("loss", "accuracy")
+    noise = 0.0  # in multiples of clip; source() finds it
     shuffles = False  # each step samples every image with the same probability
 
     class Settings:

@@ -18,7 +18,7 @@ class Maml(redco.Pipeline):
         return batch
 
     def logits(self, params, x, options):  # [tasks, images, classes]; params differ between tasks
-        return redco.vmap(lambda x: self.model.apply_encoder(params, {"pixel_values": x}, options), [x])[0]
+        return redco.vmap(lambda xs: self.model.apply_encoder(params, {"pixel_values": xs[0]}, options), [x])[0]
 
     def loss(self, params, batch, ctx):
         def loss(params, part):  # the sum over tasks of the mean over images

@@ -200,10 +200,6 @@ std::vector<Example> endless_examples(const Dataset& data, i64 first, i64 n) {
   return out;
 }
 
-namespace {
-constexpr std::string_view kDigest = ", this epoch ";
-}
-
 std::shared_ptr<const Dataset> EpochExamples::source(const StepContext& ctx, const std::string& name,
                                                      i64 passes, const std::function<Made()>& make,
                                                      bool shuffle) {
@@ -219,14 +215,14 @@ std::shared_ptr<const Dataset> EpochExamples::source(const StepContext& ctx, con
                               shuffle);
     for (i64 i = 0; i < n; ++i) order.push_back(shuffled.at(i));
   }
-  return std::make_shared<ExampleList>(made_.examples,
-                                       fmt::format("{} {} x {}{}{:016x}", name, n, passes, kDigest, digest_),
-                                       std::move(order));
+  return std::make_shared<ExampleList>(
+      made_.examples, fmt::format("{} {} x {}{}{:016x}", name, n, passes, kEpochDigest, digest_),
+      std::move(order));
 }
 
 std::string without_epoch_digest(const std::string& fingerprint) {
-  const std::size_t at = fingerprint.find(kDigest);
-  return at == std::string::npos ? fingerprint : std::string(fingerprint).erase(at, kDigest.size() + 16);
+  const std::size_t at = fingerprint.find(kEpochDigest);
+  return at == std::string::npos ? fingerprint : std::string(fingerprint).erase(at, kEpochDigest.size() + 16);
 }
 
 std::string EpochExamples::state() const {

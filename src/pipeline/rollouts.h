@@ -45,6 +45,7 @@ std::vector<Example> endless_examples(const Dataset& data, i64 first, i64 n);
 // A data set's fingerprint without the digest of the examples that one epoch made (EpochExamples): what all
 // epochs share. A run that resumes inside of an epoch must have its examples, one that begins an epoch makes
 // others than the checkpoint's.
+inline constexpr std::string_view kEpochDigest = ", this epoch ";  // before the 16 digits of that digest
 std::string without_epoch_digest(const std::string& fingerprint);
 
 // The examples that an epoch made from its first parameters. They can't be made again when a run resumes
@@ -55,8 +56,9 @@ class EpochExamples {
     std::vector<Example> examples;
     std::map<std::string, double> notes;
   };
-  // `passes` passes through the examples of this epoch, each in another order, or without `shuffle` in that of
-  // make(). Calls make() if the object has those of another epoch. name: of the pipeline, for the fingerprint.
+  // `passes` passes through the examples of this epoch, each in another order, or without `shuffle` in that
+  // of make(). Calls make() if the object has those of another epoch. name: of the pipeline, for the
+  // fingerprint.
   std::shared_ptr<const Dataset> source(const StepContext& ctx, const std::string& name, i64 passes,
                                         const std::function<Made()>& make, bool shuffle = true);
   const std::map<std::string, double>& notes() const { return made_.notes; }

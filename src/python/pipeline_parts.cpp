@@ -103,8 +103,10 @@ TextGeneration generation_of(const JobHandle& job, const py::dict& given) {
   return g;
 }
 
-// The memory of these examples, of encode(examples) -> states or (states, mask); None: the model is a decoder.
-std::function<Memory(std::span<const i64>)> memory_by(const py::object& encode, const std::vector<Example>& asked) {
+// The memory of these examples, of encode(examples) -> states or (states, mask); None: the model is a
+// decoder.
+std::function<Memory(std::span<const i64>)> memory_by(const py::object& encode,
+                                                      const std::vector<Example>& asked) {
   if (encode.is_none()) return {};
   return [&asked, held = hold(encode)](std::span<const i64> which) {
     return with_python([&] {

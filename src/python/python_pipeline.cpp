@@ -4,11 +4,13 @@
 
 #include "base/activity.h"
 #include "base/hash.h"
+#include "data/index/epoch_order.h"
 #include "data/index/source_files.h"
 #include "data/text/record_lines.h"
 #include "python/reads.h"
 #include "python/script.h"
 #include "python/stacked.h"
+#include "python/table.h"
 
 namespace redco::python {
 
@@ -30,7 +32,8 @@ class PythonPipeline : public Base {
   Batch collate(std::span<const Example> mine, const BatchShape& shape) const override {
     script_.prepare();
     if (Pipeline* base = without("collate")) return base->collate(mine, shape);
-    if (!script_.defines("collate") && !mine.empty()) return stacked_batch(mine, shape, terms());
+    if (!script_.defines("collate") && !mine.empty())
+      return Table::has(mine) ? table_->batch(mine, shape, terms()) : stacked_batch(mine, shape, terms());
     // Without examples: a batch of a plan, or of a replica without rows. The shapes are those of a sample.
     std::vector<Example> sample;
     if (mine.empty()) sample = samples(shape);
@@ -156,16 +159,35 @@ class PythonPipeline : public Base {
     const auto [passes, shuffles] = script_.run([](const py::object& o) {
       return std::make_pair(py::cast<i64>(o.attr("passes")), py::cast<bool>(o.attr("shuffles")));
     });
-    return epoch_.source(ctx, script_.path(), passes, [&] {
-      EpochExamples::Made made = script_.run([&](const py::object& o) {
-        const py::tuple parts = py::cast<py::tuple>(glue("source")(o.attr("source")(params, ctx)));
-        auto examples = py::isinstance<py::dict>(parts[0]) ? rows_of_table(py::cast<py::dict>(parts[0]))
-                                                           : to_examples(parts[0]);
-        return EpochExamples::Made{std::move(examples), to_numbers(parts[1])};
-      });
-      agree_on_examples(made.examples);
-      return made;
-    }, shuffles);
+    auto list = epoch_.source(
+        ctx, script_.path(), passes,
+        [&] {
+          table_.reset();
+          const EpochExamples::Made made = script_.run([&](const py::object& o) {
+            const py::tuple parts = py::cast<py::tuple>(glue("source")(o.attr("source")(params, ctx)));
+            const bool columns = py::isinstance<py::dict>(parts[0]);
+            if (columns) table_ = std::make_shared<Table>(py::cast<py::dict>(parts[0]));
+            return EpochExamples::Made{columns ? std::vector<Example>() : to_examples(parts[0]),
+                                       to_numbers(parts[1])};
+          });
+          if (Context::current().world().size() > 1)
+            agree_on_examples(table_ ? fmt::format("{:x}", table_->digest())
+                                     : examples_to_json(made.examples));
+          return made;
+        },
+        shuffles);
+    if (!table_) return list;
+    const i64 n = table_->size();
+    std::vector<i32> order;
+    for (i64 pass = 0; pass < passes; ++pass)
+      for (const i64 row : EpochOrder(n, Context::current().random.seed,
+                                      static_cast<u64>(ctx.epoch * passes + pass), shuffles)
+                               .range(0, n))
+        order.push_back(static_cast<i32>(row));
+    return Table::rows(
+        table_, std::move(order),
+        fmt::format("{} {} x {}{}{:016x}", script_.path(), n, passes, kEpochDigest, table_->digest()),
+        script_.defines("collate"));
   }
   std::map<std::string, double> notes() const override {
     if (Pipeline* base = without("source")) return base->notes();
@@ -209,6 +231,7 @@ class PythonPipeline : public Base {
   std::string state() const override {
     nlohmann::json j;
     j["epoch"] = epoch_.state();
+    if (table_) j["table"] = table_->json();
     if (script_.defines("state"))
       j["own"] = script_.run(
           [](const py::object& o) { return py::cast<std::string>(glue("dumps")(o.attr("state")())); });
@@ -219,6 +242,7 @@ class PythonPipeline : public Base {
     const auto j = nlohmann::json::parse(json, nullptr, false);
     if (!j.is_object()) throw ContentsError("the state of the pipeline in the checkpoint is no JSON object");
     if (j.contains("epoch")) epoch_.restore(j.at("epoch").get<std::string>());
+    if (j.contains("table")) table_ = std::make_shared<Table>(j.at("table").get<std::string>());
     if (j.contains("own") && script_.defines("restore"))
       script_.run(
           [&](const py::object& o) { o.attr("restore")(glue("loads")(j.at("own").get<std::string>())); });
@@ -276,6 +300,11 @@ class PythonPipeline : public Base {
   // Examples in place of those of a batch without any: of `length` tokens in their longest field of ids.
   std::vector<Example> samples(const BatchShape& shape) const {
     const bool plan = Context::current().is_meta();
+    const auto n = static_cast<std::size_t>(plan ? std::max<i64>(shape.mine.size(), 1) : 1);
+    if (const Reads* reads = this->reads(); reads && !script_.defines("plan_example"))
+      if (const auto e = reads->sample(*this, std::max<i64>(shape.length, 1)))
+        return std::vector<Example>(n, *e);
+    if (table_ && table_->size() > 0) return std::vector<Example>(n, table_->example(0));
     if (!sample_) sample_ = find_sample(std::max<i64>(shape.length, 1));
     Example e = *sample_;
     const std::size_t longest = static_cast<std::size_t>(longest_ids(e)),
@@ -285,13 +314,11 @@ class PythonPipeline : public Base {
         if (ids.size() + 1 >= longest)  // the ids, and labels that are shifted by one
           ids.resize(ids.size() == longest ? length : std::max<std::size_t>(length, 2) - 1,
                      ids.empty() ? 0 : ids.back());
-    return std::vector<Example>(static_cast<std::size_t>(plan ? std::max<i64>(shape.mine.size(), 1) : 1), e);
+    return std::vector<Example>(n, e);
   }
   Example find_sample(i64 length) const {
     if (script_.defines("plan_example"))
       return script_.run([&](const py::object& o) { return to_example(o.attr("plan_example")(length)); });
-    if (const Reads* reads = this->reads())
-      if (auto e = reads->sample(*this, length)) return *e;
     if (this->train_data && this->train_data->size() > 0) return this->train_data->get(0);
     for (const EvalSet& s : this->eval_sets)
       if (s.data && s.data->size() > 0) return s.data->get(0);
@@ -307,12 +334,35 @@ class PythonPipeline : public Base {
     }
     if (script_.defines("example"))
       if (auto e = first_of_files()) return *e;
+    if (auto e = first_of_source()) return *e;
     Example e;  // as those of pipeline lm
     std::vector<i32> ids(static_cast<std::size_t>(length), 1);
     e.ids["input_ids"] = ids;
     e.ids["labels"] = ids;
     e.ids["prompt"] = ids;
     return e;
+  }
+  // The first example of source(), of another object of the class and parameters without contents; nullopt:
+  // it cannot run with them (it generates texts).
+  std::optional<Example> first_of_source() const {
+    const Context& c = Context::current();
+    if (!script_.defines("source") || !c.is_meta()) return std::nullopt;
+    const ModelParams all = this->all_params();
+    const ParamTree params = make_params(all, shard_specs(all.specs, c.mesh().mp()).layouts);
+    return script_.run([&](const py::object& o) -> std::optional<Example> {
+      try {
+        const py::object examples =
+            py::cast<py::tuple>(glue("source")(glue("another")(o).attr("source")(params, StepContext{})))[0];
+        if (py::isinstance<py::dict>(examples)) {
+          const Table table(py::cast<py::dict>(examples));
+          if (table.size() > 0) return table.example(0);
+        } else if (py::len(examples) > 0) {
+          return to_example(py::cast<py::list>(examples)[0]);
+        }
+      } catch (py::error_already_set&) {
+      }
+      return std::nullopt;
+    });
   }
   std::optional<Example> first_of_files() const {
     for (const DataSource& s : this->settings->data.sources(false)) {
@@ -364,10 +414,8 @@ class PythonPipeline : public Base {
             "same files on all hosts",
             r);
   }
-  static void agree_on_examples(const std::vector<Example>& examples) {
+  static void agree_on_examples(const std::string& text) {
     Group& world = Context::current().world();
-    if (world.size() == 1) return;
-    const std::string text = examples_to_json(examples);
     const std::vector<std::string> all = world.gather(hash128(text).hex());
     for (std::size_t r = 1; r < all.size(); ++r)
       if (all[r] != all[0])
@@ -379,6 +427,7 @@ class PythonPipeline : public Base {
 
   Script script_;
   EpochExamples epoch_;
+  std::shared_ptr<const Table> table_;  // the examples of the epoch, if source() returned columns
   mutable std::unique_ptr<Reads> reads_;
   mutable std::vector<std::string> terms_;
   mutable std::optional<ModelParams> params_;

@@ -21,7 +21,8 @@ class WholeExamples : public Dataset {
   std::string fingerprint() const override { return data_->fingerprint(); }
   Reading reading() const override { return data_->reading(); }
   bool ordered() const override { return data_->ordered(); }
-  std::shared_ptr<const Dataset> of_epoch(std::shared_ptr<const Dataset>, u64 seed, i64 epoch) const override {
+  std::shared_ptr<const Dataset> of_epoch(std::shared_ptr<const Dataset>, u64 seed,
+                                          i64 epoch) const override {
     return std::make_shared<WholeExamples>(data_->of_epoch(data_, seed, epoch));
   }
   std::string describe() const override { return data_->describe(); }
@@ -43,8 +44,9 @@ Reads::Reads(const py::object& given) {
   const std::string name = py::isinstance<py::str>(given) ? py::cast<std::string>(given) : "";
   const PipelineInfo* info = pipeline_info(name);
   if (!info || !info->needs_data)
-    throw UsageError("reads = {}: expected redco.Images(shape) or the name of a built-in pipeline that reads data: {}",
-                     excerpt(py::cast<std::string>(py::repr(given))), fmt::join(pipeline_names(), ", "));
+    throw UsageError(
+        "reads = {}: expected redco.Images(shape) or the name of a built-in pipeline that reads data: {}",
+        excerpt(py::cast<std::string>(py::repr(given))), fmt::join(pipeline_names(), ", "));
   name_ = name;
   pipeline_ = info->make();
 }
@@ -58,7 +60,8 @@ Pipeline& Reads::like(const Pipeline& user) const {
 }
 
 std::shared_ptr<const Dataset> Reads::open(const Pipeline& user, const DataRequest& request) const {
-  auto data = shape_ ? read_images(request, user.settings->data, *shape_, n_classes_) : like(user).open(request);
+  auto data =
+      shape_ ? read_images(request, user.settings->data, *shape_, n_classes_) : like(user).open(request);
   return data ? std::make_shared<WholeExamples>(std::move(data)) : nullptr;
 }
 
@@ -103,8 +106,10 @@ std::optional<Example> Reads::sample(const Pipeline& user, i64 length) const {
     for (const std::string set : {"support", "query"}) {
       const i64 n = classes * (set == "support" ? s.n_shots : s.n_query);
       values((set + "_x").c_str(), n * std::max<i64>(pixels, 1));
-      if (pixels > 0) ids((set + "_y").c_str(), n);
-      else values((set + "_y").c_str(), n);
+      if (pixels > 0)
+        ids((set + "_y").c_str(), n);
+      else
+        values((set + "_y").c_str(), n);
     }
   } else {
     return std::nullopt;

@@ -25,18 +25,20 @@ std::vector<i64> row_dims(const Json& shapes, const std::string& name, std::size
 
 // The rows one after the other; with `length`, each of this many elements, cut or filled.
 template <class T, class Of>
-std::vector<T> stacked(std::span<const Example* const> rows, const std::string& name, std::optional<i64> length,
-                       T fill, const Of& of) {
+std::vector<T> stacked(std::span<const Example* const> rows, const std::string& name,
+                       std::optional<i64> length, T fill, const Of& of) {
   std::vector<T> out;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Example* e = rows[i];
     const auto it = of(*e).find(name);
-    if (it == of(*e).end()) throw UsageError("the example {} has no field '{}', but the first one has it", e->ordinal, name);
+    if (it == of(*e).end())
+      throw UsageError("the example {} has no field '{}', but the first one has it", e->ordinal, name);
     const std::vector<T>& row = it->second;
     if (!length && row.size() * i != out.size())
-      throw UsageError("the field '{}' has {} elements in the example {}, but {} in the first one. Rows of different "
-                       "lengths need redco.rows(examples, '{}', length)",
-                       name, row.size(), e->ordinal, of(*rows[0]).at(name).size(), name);
+      throw UsageError(
+          "the field '{}' has {} elements in the example {}, but {} in the first one. Rows of different "
+          "lengths need redco.rows(examples, '{}', length)",
+          name, row.size(), e->ordinal, of(*rows[0]).at(name).size(), name);
     const std::size_t n = length ? std::min(row.size(), static_cast<std::size_t>(*length)) : row.size();
     out.insert(out.end(), row.begin(), row.begin() + static_cast<std::ptrdiff_t>(n));
     if (length) out.resize(out.size() + static_cast<std::size_t>(*length) - n, fill);
@@ -53,8 +55,8 @@ struct Stack {
   std::vector<i64> dims;
 };
 template <class T, class Of>
-Stack<T> stack(std::span<const Example* const> rows, const std::string& name, std::optional<i64> length, T fill,
-               const Json& shapes, const Of& of) {
+Stack<T> stack(std::span<const Example* const> rows, const std::string& name, std::optional<i64> length,
+               T fill, const Json& shapes, const Of& of) {
   Stack<T> out{stacked<T>(rows, name, length, fill, of), {static_cast<i64>(rows.size())}};
   const auto dims = length ? std::vector<i64>{*length} : row_dims(shapes, name, of(*rows[0]).at(name).size());
   out.dims.insert(out.dims.end(), dims.begin(), dims.end());
@@ -62,7 +64,8 @@ Stack<T> stack(std::span<const Example* const> rows, const std::string& name, st
 }
 
 // For rows() in Python; None: the field is no array.
-py::object stack_field(const py::list& examples, const std::string& name, std::optional<i64> length, double fill) {
+py::object stack_field(const py::list& examples, const std::string& name, std::optional<i64> length,
+                       double fill) {
   std::vector<const Example*> rows;
   for (const py::handle& x : examples) rows.push_back(&py::cast<const Example&>(x));
   const Json shapes = shapes_of(*rows.at(0));
@@ -102,35 +105,6 @@ Batch stacked_batch(std::span<const Example> mine, const BatchShape& shape,
   }
   for (const std::string& term : terms) b.weights[term] = static_cast<double>(mine.size());
   return b;
-}
-
-std::vector<Example> rows_of_table(const py::dict& arrays) {
-  std::vector<Example> out;
-  Json shapes = Json::object();
-  for (const auto& [key, array] : arrays) {
-    const std::string name = py::cast<std::string>(key);
-    const Shape s = shape_of(array);
-    const std::vector<i64> row(s.begin() + 1, s.end());
-    if (row.size() != 1) shapes[name] = row;
-    out.resize(static_cast<std::size_t>(s[0]));
-    const auto width = static_cast<std::ptrdiff_t>(out.empty() ? 0 : numel(s) / s[0]);
-    const auto cut = [&](const auto& elements, auto of) {
-      auto at = elements.begin();
-      for (Example& e : out) {
-        of(e)[name].assign(at, at + width);
-        at += width;
-      }
-    };
-    if (py::cast<std::string>(array.attr("dtype").attr("name")) == "int32")
-      cut(elements<i32>(array), [](Example& e) -> auto& { return e.ids; });
-    else
-      cut(elements<float>(array), [](Example& e) -> auto& { return e.values; });
-  }
-  if (!shapes.empty()) {
-    const std::string text = kMore + Json{{"#shapes", shapes}}.dump();
-    for (Example& e : out) e.text = text;
-  }
-  return out;
 }
 
 void bind_stacked(py::module_& m) {

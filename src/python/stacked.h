@@ -6,12 +6,10 @@
 
 namespace redco::python {
 
-// The default of collate(): every field of the first example. Ids of one dim are padded to the length of `shape`
-// with 0, `labels` with -100; fields of one shape are stacked. Each term's weight is the number of rows. Runs
-// without Python's lock. UsageError: examples with different fields or shapes.
-Batch stacked_batch(std::span<const Example> mine, const BatchShape& shape, const std::vector<std::string>& terms);
-
-// The examples whose fields are the rows of arrays of int32 or float32. REQUIRES: equal numbers of rows.
-std::vector<Example> rows_of_table(const py::dict& arrays);
+// The default of collate(): every field of the first example. Ids of one dim are padded to the length of
+// `shape` with 0, `labels` with -100; fields of one shape are stacked. Each term's weight is the number of
+// rows. Runs without Python's lock. UsageError: examples with different fields or shapes.
+Batch stacked_batch(std::span<const Example> mine, const BatchShape& shape,
+                    const std::vector<std::string>& terms);
 
 }  // namespace redco::python

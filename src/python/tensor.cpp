@@ -66,6 +66,12 @@ Tensor with_ids(const F& f, const Tensor& a, double b, bool is_integer) {
 
 py::object to_numpy(const Tensor& t) {
   const std::vector<i64> dims = dims_of(t.shape());
+  if (t.is_meta()) {  // of a plan: no contents
+    const auto n = static_cast<std::size_t>(numel(t.shape()));
+    if (t.dtype() == DType::i32) return array_of(std::vector<i32>(n), dims, "int32");
+    if (t.dtype() == DType::f64) return array_of(std::vector<double>(n), dims, "float64");
+    return array_of(std::vector<float>(n), dims, "float32");
+  }
   if (t.dtype() == DType::i32) {
     std::vector<i32> ids;
     {

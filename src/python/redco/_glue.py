@@ -148,6 +148,15 @@ def prepare(pipeline):
     pipeline._load_settings()
 
 
+def another(pipeline):
+    """An object of the same class and job, with a state of its own."""
+    other = type(pipeline)()
+    other._cpp = pipeline._cpp
+    if "params" in {n for c in type(pipeline).__mro__ if c is not Pipeline for n in vars(c)}:
+        other.params()
+    return other
+
+
 def seed(number, name, k):
     key = int.from_bytes(hashlib.sha256(f"{number} {name} {k}".encode()).digest()[:4], "little")
     random.seed(key)
