@@ -356,6 +356,7 @@ int run_joined(RunRequest request, const std::function<int(Run&)>& body) {
                      ranks, n);
   const i64 slots = ranks > 0 ? ranks / n : std::max<i64>(1, mp % n == 0 ? mp / n : 1);
   JoinServer server(place, key);
+  server.set_code(static_cast<int>(ExitCode::rank_failed));  // of an exception
   for (const std::string& host : server.wait_for_all(kJoinSeconds))
     job.parallel.hosts.push_back(fmt::format("{}:{}", host, slots));
   // mpirun asks redco to run its daemons on the other hosts, all of them from here.
@@ -365,7 +366,6 @@ int run_joined(RunRequest request, const std::function<int(Run&)>& body) {
   const ResolvedJob resolved(std::move(job));
   LaunchRequest launch = launch_request(resolved.job());
   launch.joined = true;
-  server.set_code(static_cast<int>(ExitCode::rank_failed));  // of an exception
   const int code = launch_job(request, resolved, std::move(launch), body);
   server.set_code(code);
   return code;
