@@ -102,6 +102,14 @@ hosts_first_rank_cut_and_healed() {
   begin first "$(hosts_of b c)" && within 60 at_step 22 && "$NET" cut redcot-b && within 60 in_file 'restart 1 of 3' "$folder/first.err" &&
     "$NET" heal redcot-b && finished 0 && steps_once 60 && equal_to whole
 }
+# All processes of the first rank's host are stopped and its link is cut, so nothing ends them. The next start takes
+# over the lock; then the host comes back, and its rank may change nothing.
+hosts_former_start_comes_back() {
+  begin former "$(hosts_of b c d)" parallel.n_ranks=2 && within 60 at_step 22 && on b pkill -STOP -x 'redco|orted' &&
+    "$NET" cut redcot-b && within 60 in_file 'of a former start of this job' "$folder/former.err" &&
+    within 100 grep -q '"start":2' "$folder/former/history.jsonl" && "$NET" heal redcot-b && on b pkill -CONT -x 'redco|orted' &&
+    finished 0 && steps_once 60 && equal_to whole
+}
 # 2 x 2: one host is cut at step 20 and healed at step 60.
 hosts_elastic() {
   begin elastic "$(hosts_of a b c d)" parallel.n_model_shards=2 fault.elastic=true train.max_steps=600 &&
@@ -173,7 +181,7 @@ part_hosts() {
   "$NET" down && "$NET" up 4 || return 1
   hosts_job
   for check in undisturbed table unshared_workdir unreachable_at_the_start killed_rank all_processes_of_a_host stopped_rank \
-    first_rank_cut_and_healed elastic spare budget read_only_remount without_home without_ssh; do
+    first_rank_cut_and_healed former_start_comes_back elastic spare budget read_only_remount without_home without_ssh; do
     [[ $check == undisturbed || -z ${ONLY_HOSTS:-} || " $ONLY_HOSTS " == *" $check "* ]] || continue
     say "hosts: $check"
     "hosts_$check" || { failures=$((failures + 1)) && say "FAILED: $check"; }

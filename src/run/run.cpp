@@ -18,6 +18,7 @@
 #include "base/process.h"
 #include "base/signals.h"
 #include "base/terminal.h"
+#include "base/words.h"
 #include "comm/group.h"
 #include "comm/mpi_library.h"
 #include "kernels/threads.h"
@@ -356,6 +357,8 @@ int run_joined(RunRequest request, const std::function<int(Run&)>& body) {
                      ranks, n);
   const i64 slots = ranks > 0 ? ranks / n : std::max<i64>(1, mp % n == 0 ? mp / n : 1);
   JoinServer server(place, key);
+  server.set_code(static_cast<int>(ExitCode::rank_failed));  // of an exception
+  info("[join] waiting for {} to join on port {}", counted(n - 1, "host"), server.port());
   for (const std::string& host : server.wait_for_all(kJoinSeconds))
     job.parallel.hosts.push_back(fmt::format("{}:{}", host, slots));
   // mpirun asks redco to run its daemons on the other hosts, all of them from here.
@@ -365,7 +368,6 @@ int run_joined(RunRequest request, const std::function<int(Run&)>& body) {
   const ResolvedJob resolved(std::move(job));
   LaunchRequest launch = launch_request(resolved.job());
   launch.joined = true;
-  server.set_code(static_cast<int>(ExitCode::rank_failed));  // of an exception
   const int code = launch_job(request, resolved, std::move(launch), body);
   server.set_code(code);
   return code;

@@ -133,7 +133,10 @@ class Launcher {
   int run() {
     Supervisor supervisor(rules_);
     for (;;) {
-      const Outcome outcome = start();
+      Outcome outcome = start();
+      if (outcome.kind == Kind::error && outcome.code == static_cast<int>(ExitCode::doesnt_fit) &&
+          !missing_.empty())
+        outcome = wait_for_all_hosts();
       const i64 newest = rules_.max_restarts > 0 ? newest_checkpoint(workdir_) : -1;
       if (grows_ && outcome.kind == Kind::stopped && outcome.signal == 0) continue;
       const Restart r = supervisor.after(outcome, newest);
@@ -196,7 +199,8 @@ class Launcher {
   // The preflight. Sets the hosts, their facts and the ranks of this start; an outcome if there cannot be
   // one.
   std::optional<Outcome> choose_hosts(LaunchRequest& launch) {
-    const PreflightNeeds needs = preflight_needs(given_.job(), hosts_, total_slots(hosts_));
+    PreflightNeeds needs = preflight_needs(given_.job(), hosts_, total_slots(hosts_));
+    if (!options_.restarts) needs.workdir.clear();  // only a training writes there
     const auto answers = ask_hosts(launch, needs, program_path(), preflight_seconds(given_.job()));
     std::vector<Host> good, bad;
     std::string lines;
@@ -248,6 +252,20 @@ class Launcher {
       warn("[fault] without {}: the other hosts have slots for all {} ranks", names_of(bad), n);
     }
     return std::nullopt;
+  }
+
+  // The job does not fit on fewer ranks (its plan is checked before the first allocation): from now on it
+  // needs all hosts.
+  Outcome wait_for_all_hosts() {
+    warn("[fault] the job does not fit without {}; it waits for all hosts", names_of(missing_));
+    elastic_ = false;
+    Outcome o;
+    o.kind = Kind::no_start;
+    o.start.kind = StartFailure::Kind::no_connection;
+    for (const Host& h : missing_) o.hosts.push_back(h.name);
+    o.start.host = o.hosts[0];
+    o.code = code_of(o.kind);
+    return o;
   }
 
   // Whether one of the missing hosts can run ranks again. On another thread.

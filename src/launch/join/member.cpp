@@ -96,6 +96,12 @@ class Member {
     if (socket.fd < 0) return std::nullopt;
     limit_silence(socket.fd, kLostSeconds);
     auto channel = Channel::open(socket, key_, Channel::Role::member, kHandshakeSeconds);
+    if (!channel && !warned_) {
+      warned_ = true;
+      warn(
+          "[join] {} port {} answers, but not with this process's key; trying again. Use the same key everywhere",
+          place_.host0, place_.port);
+    }
     if (channel &&
         !channel->send(Channel::Kind::hello, fmt::format("{}\n{}", place_.process_id, host_name())))
       channel.reset();
@@ -202,7 +208,7 @@ class Member {
   const JoinPlace place_;
   const std::string key_, mark_;
   SignalPipe signals_;
-  bool stopped_ = false;
+  bool stopped_ = false, warned_ = false;
   std::map<i64, std::unique_ptr<Command>> commands_;
 };
 
