@@ -34,6 +34,7 @@ struct PipelineSettings {
   MamlSettings maml;
   RlSettings rl;
   DpoSettings dpo;
+  RewardSettings reward;
   DistillationSettings distillation;
   ContrastiveSettings contrastive;
   GrpoSettings grpo;
