@@ -38,6 +38,7 @@
 #include "ops/shape.h"
 #include "ops/softmax.h"
 #include "optim/update_rule.h"
+#include "pipeline/answer_rewards.h"
 #include "pipeline/embedding_pipeline.h"
 #include "pipeline/indexed_data.h"
 #include "pipeline/pipeline.h"

@@ -181,8 +181,9 @@ std::vector<std::string> head_modules(const Model& model, bool pooler) {
 bool is_task_head(const Model& model, const std::string& name) {
   const std::string family = model.family() + ".";
   if (name.starts_with(family)) return name.starts_with(family + "pooler.");
-  return name.starts_with("classifier.") || name.starts_with("head.") ||
-         std::any_of(model.params().specs.begin(), model.params().specs.end(),
+  for (const char* head : {"classifier.", "head.", "score.", "lm_head.", "embed_out."})
+    if (name.starts_with(head)) return true;
+  return std::any_of(model.params().specs.begin(), model.params().specs.end(),
                      [&](const ParamSpec& s) { return s.name.starts_with(family); });
 }
 

@@ -36,6 +36,7 @@ std::unique_ptr<Pipeline> make_job_pipeline(const JobConfig& job, const Model* m
   s->maml = job.maml;
   s->rl = job.rl;
   s->dpo = job.dpo;
+  s->reward = job.reward;
   s->grpo = job.grpo;
   s->distillation = job.distillation;
   s->contrastive = job.contrastive;
@@ -43,7 +44,7 @@ std::unique_ptr<Pipeline> make_job_pipeline(const JobConfig& job, const Model* m
   s->embedding = job.embedding;
   s->generation = generation;
   s->own = {job.settings.json(), job.origins};
-  if (tokenizer && (job.pipeline == "dpo" || job.pipeline == "grpo" || !pipeline_info(job.pipeline)))
+  if (tokenizer && (!pipeline_info(job.pipeline) || pipeline_info(job.pipeline)->renders_chats))
     if (auto chat = job_chat_template(job, *tokenizer, folder))
       s->chat_template = std::make_shared<const ChatTemplate>(std::move(*chat));
   s->weights_folder = folder;
@@ -87,7 +88,7 @@ std::string example_fingerprint(const JobConfig& job, const Pipeline& pipeline) 
   text += pipeline.origin.empty() ? job.pipeline : read_file(job.pipeline, i64{1} << 30);
   text += pipeline.code_hash;
   if (pipeline.tokenizer) text += pipeline.tokenizer->fingerprint();
-  if (pipeline.tokenizer) text += "prompts 2";  // raised when a prompt could give other tokens
+  if (pipeline.tokenizer) text += "prompts 3";  // raised when a prompt could give other tokens
   if (const auto& chat = pipeline.settings->chat_template) text += chat->source();
   if (pipeline.model) text += pipeline.model->config_json();
   return hash128(text).hex();

@@ -156,7 +156,7 @@ struct DataSettings {
     v.field(
          "train", train,
          "training files (.gz and .zst are read too) or folders of them, or builtin:NAME for a small "
-         "generated data set: chat, markov, arithmetic (lm); arithmetic (grpo); preferences (dpo); copy, "
+         "generated data set: chat, markov, arithmetic (lm); arithmetic (grpo); preferences (dpo, reward); judged (dpo with loss_type kto); copy, "
          "reverse, sort (seq2seq); shapes (captioning, text_to_image); paraphrases, similarity (embedding); reviews, statements, glyphs (classification); shopping, ages, function (regression); glyphs, "
          "sinusoid (maml)")
         .path()
@@ -249,8 +249,8 @@ struct DataSettings {
     v.field("header", header,
             "header line with column names in tsv and csv; ~: true unless data.fields has column numbers")
         .on_resume(OnResume::error)
-        .only_with("pipeline", {"lm", "distillation", "dpo", "grpo", "seq2seq", "captioning", "text_to_image",
-                                "classification", "regression", "embedding"})
+        .only_with("pipeline", {"lm", "distillation", "dpo", "grpo", "reward", "seq2seq", "captioning",
+                                "text_to_image", "classification", "regression", "embedding"})
         .decided_by(DecidedBy::job);
     v.field("group_by_length", group_by_length,
             "batches of training examples of similar length, which need less padding; examples are sorted "
@@ -273,7 +273,7 @@ struct DataSettings {
             "chat template: a Jinja file, or builtin:chat; ~: the model's own template")
         .path()
         .on_resume(OnResume::error)
-        .only_with("pipeline", {"lm", "distillation", "dpo", "grpo"})
+        .only_with("pipeline", {"lm", "distillation", "dpo", "grpo", "reward"})
         .decided_by(DecidedBy::overridable);
     v.field("label_names", label_names,
             "class names in the order of their ids; empty: the model's id2label, else the sorted labels of "

@@ -61,8 +61,11 @@ void JobConfig::visit(SettingsVisitor& v) {
   v.section("rl", rl, "Environment and algorithm of reinforcement learning")
       .only_with("pipeline", {"rl"})
       .decided_by(DecidedBy::either);
-  v.section("dpo", dpo, "Loss of direct preference optimization")
+  v.section("dpo", dpo, "Loss of preference optimization: DPO, IPO, SimPO, ORPO, KTO")
       .only_with("pipeline", {"dpo"})
+      .decided_by(DecidedBy::overridable);
+  v.section("reward", reward, "Loss of a reward model")
+      .only_with("pipeline", {"reward"})
       .decided_by(DecidedBy::overridable);
   v.section("distillation", distillation, "Loss of knowledge distillation")
       .only_with("pipeline", {"distillation"})

@@ -58,6 +58,7 @@ struct JobConfig {
   MamlSettings maml;
   RlSettings rl;
   DpoSettings dpo;
+  RewardSettings reward;
   DistillationSettings distillation;
   ContrastiveSettings contrastive;
   GrpoSettings grpo;

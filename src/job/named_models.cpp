@@ -71,7 +71,7 @@ std::vector<NamedModelSettings> named_models(const JobConfig& job) {
 void add_reference(JobConfig& job) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
   const ModelSettings& m = job.model;
-  if (!info || !info->reference || job.models.values.count("reference")) return;
+  if (!info || !info->reference || !job.dpo.has_reference() || job.models.values.count("reference")) return;
   if (job.train.lora.rank || m.adapter || (!m.path && !m.preset && !m.arch)) return;
   OrderedJson j = OrderedJson::object();
   for (const auto& [key, value] : {std::pair{"path", m.path}, std::pair{"preset", m.preset},

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "base/registry.h"
@@ -265,6 +266,15 @@ bool family_has_vocabulary(const std::string& model_type) {
 std::string language_model_class(const std::string& model_type) {
   const Family* f = built_in_family(model_type);
   return f ? f->language_model : "";
+}
+
+std::string sequence_classification_class(const std::string& model_type) {
+  static const std::set<std::string> kWithout = {"cohere", "cohere2", "granite", "mamba2"};
+  if (model_type == "gemma3_text") return "Gemma3TextForSequenceClassification";
+  std::string name = language_model_class(model_type);
+  const auto end = std::min(name.find("ForCausalLM"), name.find("LMHeadModel"));
+  if (end == std::string::npos || kWithout.count(model_type)) return "";
+  return name.substr(0, end) + "ForSequenceClassification";
 }
 
 std::unique_ptr<Model> make_model(ModelConfig config) {

@@ -1,5 +1,5 @@
-// The `maml:`, `rl:`, `dpo:`, `distillation:`, `contrastive:`, `grpo:` and `diffusion:` sections: settings of
-// single algorithms.
+// The `maml:`, `rl:`, `distillation:`, `contrastive:` and `diffusion:` sections: settings of single
+// algorithms. Those of preferences and rewards are in preference_settings.h.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/settings.h"
+#include "pipeline/preference_settings.h"
 
 namespace redco {
 
@@ -62,28 +63,6 @@ struct MamlSettings {
             "rotated classes for training on images: each class turned by 90, 180 and 270 degrees is another "
             "class")
         .on_resume(OnResume::error);
-  }
-};
-
-// Direct preference optimization (Rafailov et al. 2023; IPO: Azar et al. 2024).
-struct DpoSettings {
-  std::string loss_type = "sigmoid";
-  double beta = 0.1, label_smoothing = 0;
-
-  void visit(SettingsVisitor& v) {
-    v.field("loss_type", loss_type,
-            "loss of a pair with log-ratio h of chosen and rejected answer, relative to the reference. "
-            "sigmoid: -log sigmoid(beta h), DPO; ipo: (h - 1 / (2 beta))^2, IPO")
-        .one_of({"sigmoid", "ipo"})
-        .on_resume(OnResume::note);
-    v.field("beta", beta, "strength of the tie to the reference; larger values keep the model closer to it")
-        .above(0)
-        .on_resume(OnResume::note);
-    v.field("label_smoothing", label_smoothing,
-            "probability that a pair is labelled the wrong way round (conservative DPO); for sigmoid")
-        .at_least(0)
-        .below(0.5)
-        .on_resume(OnResume::note);
   }
 };
 
@@ -150,58 +129,6 @@ struct DiffusionSettings {
         .at_most(100'000)
         .on_resume(OnResume::free)
         .decided_by(DecidedBy::overridable);
-  }
-};
-
-// Group relative policy optimization, with the names of TRL. An epoch is one set of answers and the optimizer
-// steps on it.
-struct GrpoSettings {
-  std::string reward = "exact_match", loss_type = "grpo";
-  i64 prompts_per_epoch = 32, num_generations = 8, max_new_tokens = 64, num_iterations = 1;
-  double epsilon = 0.2, epsilon_high = 0.2, beta = 0;
-  bool scale_rewards = true;
-
-  void visit(SettingsVisitor& v) {
-    v.field("reward", reward,
-            "reward of an answer, 0 or 1. exact_match: it equals the completion; number: its last number "
-            "equals that of the completion; contains: it contains the completion")
-        .one_of({"exact_match", "number", "contains"})
-        .on_resume(OnResume::note);
-    v.field("prompts_per_epoch", prompts_per_epoch, "prompts that are answered in an epoch")
-        .at_least(1)
-        .at_most(1 << 24)
-        .on_resume(OnResume::error);
-    v.field("num_generations", num_generations, "answers to each prompt, the group that is compared")
-        .at_least(2)
-        .at_most(1 << 16)
-        .on_resume(OnResume::error);
-    v.field("max_new_tokens", max_new_tokens, "maximum number of tokens per answer")
-        .at_least(1)
-        .at_most(1 << 24)
-        .on_resume(OnResume::note);
-    v.field("num_iterations", num_iterations, "passes through an epoch's answers")
-        .at_least(1)
-        .at_most(1 << 16)
-        .on_resume(OnResume::error);
-    v.field("loss_type", loss_type,
-            "mean of the tokens' losses. grpo: over each answer, then over answers; dapo: over all tokens of "
-            "the step; dr_grpo: the sum of an answer divided by max_new_tokens, then over answers")
-        .one_of({"grpo", "dapo", "dr_grpo"})
-        .on_resume(OnResume::note);
-    v.field("scale_rewards", scale_rewards, "the rewards of a group are divided by their standard deviation")
-        .on_resume(OnResume::note);
-    v.field("epsilon", epsilon, "clip range of the probability ratio below 1")
-        .above(0)
-        .below(1)
-        .on_resume(OnResume::note);
-    v.field("epsilon_high", epsilon_high, "clip range of the probability ratio above 1")
-        .above(0)
-        .on_resume(OnResume::note);
-    v.field("beta", beta,
-            "weight of the KL divergence to the model that the training begins with; above 0 it needs "
-            "models.reference, unless adapters are trained")
-        .at_least(0)
-        .on_resume(OnResume::note);
   }
 };
 

@@ -60,14 +60,57 @@ Answered answered(const Tokenizer& tokenizer, const ChatTemplate& chat, const Re
           last.content};
 }
 
-std::vector<i32> answer_ids(const Tokenizer& tokenizer, const Record& r, const std::string& key) {
-  const std::string text = r.text(key);
+std::vector<i32> answer_ids(const Tokenizer& tokenizer, const Record& r, const std::string& text,
+                            const std::string& key) {
   if (text.empty()) r.fail("the answer \"" + key + "\" is empty");
   std::vector<i32> ids = tokenizer.encode(text, false);
   const auto eos = tokenizer.special().eos;
   if (eos && (ids.empty() || ids.back() != *eos)) ids.push_back(*eos);
   if (ids.empty()) r.fail("the answer \"" + key + "\" has no tokens");
   return ids;
+}
+
+// The length of the texts' common beginning, without a space at its end (which belongs to the answers) and
+// without a part of a character.
+std::size_t common_beginning(const Record& r, const std::string& a, const std::string& b) {
+  std::size_t n =
+      static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+  while (n > 0 && n < a.size() && (static_cast<unsigned char>(a[n]) & 0xC0) == 0x80) --n;
+  if (n > 0 && a[n - 1] == ' ') --n;
+  if (n == 0) r.fail("no \"prompt\", and \"chosen\" and \"rejected\" have no common beginning");
+  return n;
+}
+
+ChatJson prompt_messages(const Record& r) {
+  if (is_list(r, "prompt")) return list_of(r, "prompt");
+  return ChatJson::array({{{"role", "user"}, {"content", r.text("prompt")}}});
+}
+ChatJson answer_messages(const Record& r, const std::string& key) {
+  if (is_list(r, key)) return list_of(r, key);
+  return ChatJson::array({{{"role", "assistant"}, {"content", r.text(key)}}});
+}
+// Removes the prompt's messages from the beginning of an answer that repeats them.
+void remove_prompt(const ChatJson& prompt, ChatJson& answer) {
+  if (answer.size() > prompt.size() && std::equal(prompt.begin(), prompt.end(), answer.begin()))
+    answer.erase(answer.begin(), answer.begin() + static_cast<std::ptrdiff_t>(prompt.size()));
+}
+
+// Prompt and answer of {"prompt", "completion"}.
+void read_answer(const Tokenizer& tokenizer, const ChatTemplate* chat, const Record& r, JudgedAnswer& out) {
+  if (!is_list(r, "prompt") && !is_list(r, "completion")) {
+    out.prompt = prompt_ids(tokenizer, r, r.text("prompt"));
+    out.text = r.text("completion");
+    out.answer = answer_ids(tokenizer, r, out.text, "completion");
+    return;
+  }
+  const ChatJson prompt = prompt_messages(r);
+  ChatJson answer = answer_messages(r, "completion");
+  remove_prompt(prompt, answer);
+  const ChatVariables variables = chat_variables(ChatJson::parse(r.json()));
+  Answered a = answered(tokenizer, need_template(chat), r, variables, prompt, answer, "completion");
+  out.prompt = std::move(a.prompt);
+  out.answer = std::move(a.answer);
+  out.text = a.text;
 }
 
 }  // namespace
@@ -108,24 +151,18 @@ Preference preference_of_record(const Tokenizer& tokenizer, const ChatTemplate* 
         "\"chosen\" equals \"rejected\", so there is nothing to prefer. Remove the line, or skip such lines with "
         "data.skip_bad=true");
   if (!is_list(r, "prompt") && !is_list(r, "chosen") && !is_list(r, "rejected")) {
-    out.prompt = prompt_ids(tokenizer, r, r.text("prompt"));
-    for (const int k : {0, 1}) out.answers[k] = answer_ids(tokenizer, r, kKeys[k]);
-    out.chosen = r.text("chosen");
+    const std::string texts[2] = {r.text(kKeys[0]), r.text(kKeys[1])};
+    const std::size_t shared = r.has("prompt") ? 0 : common_beginning(r, texts[0], texts[1]);
+    out.prompt = prompt_ids(tokenizer, r, r.has("prompt") ? r.text("prompt") : texts[0].substr(0, shared));
+    for (const int k : {0, 1}) out.answers[k] = answer_ids(tokenizer, r, texts[k].substr(shared), kKeys[k]);
+    out.chosen = texts[0].substr(shared);
     return out;
   }
-  ChatJson prompt = ChatJson::array(), answers[2];
-  for (const int k : {0, 1}) {
-    answers[k] = ChatJson::array({{{"role", "assistant"}}});
-    if (is_list(r, kKeys[k]))
-      answers[k] = list_of(r, kKeys[k]);
-    else
-      answers[k][0]["content"] = r.text(kKeys[k]);
-  }
+  ChatJson prompt = ChatJson::array();
+  ChatJson answers[2] = {answer_messages(r, kKeys[0]), answer_messages(r, kKeys[1])};
   if (r.has("prompt")) {
-    if (is_list(r, "prompt"))
-      prompt = list_of(r, "prompt");
-    else
-      prompt.push_back({{"role", "user"}, {"content", r.text("prompt")}});
+    prompt = prompt_messages(r);
+    for (ChatJson& a : answers) remove_prompt(prompt, a);
   } else {
     while (answers[0].size() > 1 && answers[1].size() > 1 && answers[0][0] == answers[1][0]) {
       prompt.push_back(answers[0][0]);
@@ -144,6 +181,40 @@ Preference preference_of_record(const Tokenizer& tokenizer, const ChatTemplate* 
     if (k == 0) out.chosen = a.text;
   }
   return out;
+}
+
+JudgedAnswer judged_answer_of_record(const Tokenizer& tokenizer, const ChatTemplate* chat, const Record& r) {
+  JudgedAnswer out;
+  if (r.has("chosen") && r.has("rejected") && !r.has("completion"))
+    r.fail(
+        "a pair of answers; dpo.loss_type=kto reads one answer per record: \"prompt\", \"completion\" and "
+        "\"label\" (true: good)");
+  const ChatJson label = ChatJson::parse(r.json("label"));
+  if (label == true || label == 1 || label == "true" || label == "True" || label == "1")
+    out.good = true;
+  else if (!(label == false || label == 0 || label == "false" || label == "False" || label == "0"))
+    r.fail("\"label\" is " + label.dump() + "; expected true (a good answer) or false");
+  read_answer(tokenizer, chat, r, out);
+  return out;
+}
+
+std::vector<i32> scored_ids_of_record(const Tokenizer& tokenizer, const ChatTemplate* chat, const Record& r) {
+  if (is_list(r, "messages")) {
+    const auto messages = parse_messages(r.json("messages"), r.where() + ": \"messages\"");
+    return tokenizer.encode(need_template(chat).render(messages, chat_variables(ChatJson::parse(r.json()))),
+                            false);
+  }
+  if (!r.has("completion")) return prompt_ids(tokenizer, r, r.text(r.has("text") ? "text" : "prompt"));
+  JudgedAnswer a;
+  read_answer(tokenizer, chat, r, a);
+  a.prompt.insert(a.prompt.end(), a.answer.begin(), a.answer.end());
+  return a.prompt;
+}
+
+void fit_answer(std::vector<i32>& prompt, std::vector<i32>& answer, i64 max_length) {
+  if (static_cast<i64>(answer.size()) >= max_length) answer.resize(static_cast<std::size_t>(max_length - 1));
+  const i64 room = max_length - static_cast<i64>(answer.size());
+  if (static_cast<i64>(prompt.size()) > room) prompt.erase(prompt.begin(), prompt.end() - room);
 }
 
 }  // namespace redco

@@ -5,6 +5,9 @@
 //   {"prompt": [{"role", "content"}...], "chosen": [...], "rejected": [...]}   messages, rendered by the chat
 //                             template, which also gets "tools" and "chat_template_kwargs"
 //   {"chosen": [...], "rejected": [...]}   the common first messages are the prompt
+//   {"chosen": "...", "rejected": "..."}   the common beginning of the texts is the prompt
+//
+// Answers in messages may repeat the prompt's messages.
 #pragma once
 
 #include <string>
@@ -30,9 +33,28 @@ struct Preference {
 // ContentsErrors: an empty answer, two equal answers, answers whose prompts the template renders differently.
 Preference preference_of_record(const Tokenizer& tokenizer, const ChatTemplate* chat, const Record& record);
 
+// One answer, and whether people call it good (KTO): {"prompt", "completion", "label": true or false}, where
+// prompt and completion are texts or messages.
+struct JudgedAnswer {
+  std::vector<i32> prompt, answer;
+  std::string text;
+  bool good = false;
+};
+JudgedAnswer judged_answer_of_record(const Tokenizer& tokenizer, const ChatTemplate* chat,
+                                     const Record& record);
+
+// The tokens of a text that a reward model scores: {"prompt", "completion"} (texts or messages),
+// {"messages"}, or
+// {"prompt"} or {"text"}, a text that is scored unchanged.
+std::vector<i32> scored_ids_of_record(const Tokenizer& tokenizer, const ChatTemplate* chat,
+                                      const Record& record);
+
+// Removes tokens so that prompt and answer have at most
+// `max_length`, first the prompt's beginning, then the answer's end.
+void fit_answer(std::vector<i32>& prompt, std::vector<i32>& answer, i64 max_length);
+
 // Warns, for a model with a chat template, of a prompt that is a text without the marks of a template, such
-// as
-// <|im_start|> or [INST].
+// as <|im_start|> or [INST].
 void warn_of_plain_prompt(const Record& record);
 
 }  // namespace redco

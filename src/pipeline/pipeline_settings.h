@@ -35,6 +35,7 @@ struct PipelineSettings {
   MamlSettings maml;
   RlSettings rl;
   DpoSettings dpo;
+  RewardSettings reward;
   DistillationSettings distillation;
   ContrastiveSettings contrastive;
   GrpoSettings grpo;

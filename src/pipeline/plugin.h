@@ -8,6 +8,8 @@
 //                                    Class declares its settings, those of train.optimizer_settings.
 //   REDCO_ENVIRONMENT("name", Class) an environment of pipeline rl (env/environment.h) for rl.env
 //   REDCO_METRIC("name", function)   a metric of generated texts (metrics/text_metrics.h) for eval.metrics
+//   REDCO_REWARD("name", function)   a reward of answers (pipeline/answer_rewards.h) for grpo.reward: double
+//                                    function(const RewardedAnswer&)
 //
 // They are used outside of namespaces, in any source file of the shared object. redco loads the shared
 // objects of `plugins:` and of `pipeline:`, and no others: a checkpoint never loads one of `plugins:`.
@@ -21,6 +23,7 @@
 #include "models/model.h"
 #include "optim/update_rule.h"
 #include "pipeline/abi.h"
+#include "pipeline/answer_rewards.h"
 
 namespace redco {
 
@@ -28,7 +31,7 @@ class Pipeline;
 
 // One entry: one of the functions is set.
 struct PluginExport {
-  const char* name = "";   // of the family, optimizer, metric or environment; "": a pipeline
+  const char* name = "";   // of the family, optimizer, metric, environment or reward; "": a pipeline
   const char* klass = "";  // the class, as the macro got it
   Pipeline* (*pipeline)() = nullptr;
   std::unique_ptr<Model> (*model)(ModelConfig& config) = nullptr;
@@ -36,6 +39,7 @@ struct PluginExport {
   std::unique_ptr<UpdateRule> (*optimizer)(const std::string& settings) = nullptr;  // from a JSON object
   TextMetric metric = nullptr;
   std::unique_ptr<Environment> (*environment)() = nullptr;
+  double (*reward)(const RewardedAnswer&) = nullptr;
 };
 
 // The table of a shared object: its interface (pipeline/abi.h) and entries.
@@ -100,3 +104,6 @@ __attribute__((visibility("default"))) inline redco::PluginTable redco_plugin_ta
   REDCO_EXPORT_(                                              \
       __COUNTER__, .name = environment_name, .klass = #Class, \
       .environment = []() -> std::unique_ptr<::redco::Environment> { return std::make_unique<Class>(); })
+
+#define REDCO_REWARD(reward_name, function) \
+  REDCO_EXPORT_(__COUNTER__, .name = reward_name, .klass = #function, .reward = &function)

@@ -190,6 +190,32 @@ std::vector<float> score_examples(const ParamTree& params, std::span<const Examp
   return out;
 }
 
+std::vector<std::vector<double>> score_shares(i64 n, i64 width, const ScoreShare& f) {
+  Context& c = Context::current();
+  const i64 dp = c.mesh().dp();
+  std::string mine;
+  c.world().together([&] {
+    std::vector<i64> share;
+    for (i64 i = c.coord().dp(); i < n; i += dp) share.push_back(i);
+    if (c.coord().mp() == 0)
+      for (const std::vector<double>& values : f(share)) put_list(mine, values);
+  });
+  std::vector<std::vector<double>> out(static_cast<std::size_t>(width),
+                                       std::vector<double>(static_cast<std::size_t>(n)));
+  i64 first = 0;  // of the replicas in their order: their items are first, first + dp, ...
+  for (const std::string& text : c.world().gather(mine)) {
+    if (text.empty()) continue;
+    std::size_t at = 0;
+    for (std::vector<double>& all : out) {
+      std::vector<double> theirs;
+      take_list(text, at, theirs);
+      for (std::size_t k = 0; k < theirs.size(); ++k) all.at(first + static_cast<i64>(k) * dp) = theirs[k];
+    }
+    ++first;
+  }
+  return out;
+}
+
 std::vector<Example> endless_examples(const Dataset& data, i64 first, i64 n) {
   std::vector<Example> out;
   const u64 seed = Context::current().random.seed;

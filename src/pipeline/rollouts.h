@@ -38,6 +38,12 @@ using Score =
 std::vector<float> score_examples(const ParamTree& params, std::span<const Example> examples, i64 batch_size,
                                   const Score& score);
 
+// [width][n] numbers, the same on every rank: f gives [width][share] of the items whose indices it gets. It
+// runs on one rank of each replica; what it throws is thrown on all ranks. REQUIRES: no collective in f.
+// Collective.
+using ScoreShare = std::function<std::vector<std::vector<double>>(const std::vector<i64>& share)>;
+std::vector<std::vector<double>> score_shares(i64 n, i64 width, const ScoreShare& f);
+
 // Examples [first, first + n) of an endless sequence that visits all of `data`, in a random order, before it
 // repeats one. Every call gives the same.
 std::vector<Example> endless_examples(const Dataset& data, i64 first, i64 n);

@@ -38,6 +38,7 @@ void register_exports(const SharedObject& object) {
     if (e->optimizer) add_optimizer({e->name, e->optimizer, object.path});
     if (e->metric) add_metric({e->name, e->metric, object.path});
     if (e->environment) add_environment({e->name, e->environment, object.path});
+    if (e->reward) add_reward({e->name, e->reward, object.path});
     if (!e->model) continue;
     const std::string name = e->klass;  // may begin with namespaces
     const std::size_t colon = name.rfind(':');

@@ -3,13 +3,15 @@
 //
 //   A = (reward - mean of the group) / (its standard deviation + 1e-4)        of each answer
 //   loss of a token = -min(r A, clip(r, 1 - epsilon, 1 + epsilon_high) A) + beta KL
-//   r = p(token) / p_sampled(token),  KL = p_ref / p - log(p_ref / p) - 1     (Schulman 2020)
+//   r = p(token) / p_sampled(token), or its geometric mean over the answer (importance_sampling_level)
+//   KL = p_ref / p - log(p_ref / p) - 1     (Schulman 2020)
 //
 // loss_type grpo takes the mean over an answer's tokens, then over answers; dapo over all tokens of the
 // batch (Yu et al. 2025); dr_grpo divides each answer's sum by max_new_tokens (Liu et al. 2025).
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -17,9 +19,11 @@
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "ops/select.h"
+#include "pipeline/answer_rewards.h"
 #include "pipeline/chat_records.h"
 #include "pipeline/rewards.h"
 #include "pipeline/rollouts.h"
+#include "pipeline/text_scores.h"
 #include "pipeline/token_rows.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/text_generation.h"
@@ -32,7 +36,8 @@ using Json = nlohmann::ordered_json;
 
 class Grpo : public Pipeline {
  public:
-  // {"prompt", "completion"}: texts or messages; the completion is the answer that is rewarded.
+  // {"prompt", "completion"}: texts or messages; the completion is what the rewards of rewards.h compare
+  // with. The example's text is the whole record.
   std::shared_ptr<const Dataset> open(const DataRequest& request) override {
     const ChatTemplate* chat = settings->chat_template.get();
     bool warned = chat == nullptr;
@@ -40,7 +45,8 @@ class Grpo : public Pipeline {
       Example e;
       e.ids["prompt"] = prompt_of_record(*tokenizer, chat, r);
       if (!std::exchange(warned, true)) warn_of_plain_prompt(r);
-      e.text = answer_text(r, "completion");
+      if (rewards().verifies() || r.has("completion")) answer_text(r, "completion");
+      e.text = r.json();
       return e;
     });
   }
@@ -60,7 +66,8 @@ class Grpo : public Pipeline {
     std::vector<TokenRow> rows;
     std::vector<float> advantages;                       // [rows]
     std::vector<float> sampled(mine.size() * s.length),  // [rows, length]: log-probabilities
-        share(mine.size() * s.length);                   // of each label in the loss
+        share(mine.size() * s.length),                   // of each label in the loss
+        mean(mine.size() * s.length);                    // 1 / labels of the row, at each label
     for (std::size_t r = 0; r < mine.size(); ++r) {
       const auto& ids = mine[r].ids.at("answer");
       const auto& log_probs = mine[r].values.at("log_probs");
@@ -71,7 +78,9 @@ class Grpo : public Pipeline {
       for (std::size_t t = 0; t < log_probs.size(); ++t) {
         const std::size_t at = r * s.length + first - 1 + t;
         sampled[at] = log_probs[t];
-        share[at] = static_cast<float>(o.loss_type == "grpo"      ? 1 / n
+        mean[at] = static_cast<float>(1 / n);
+        share[at] = mine[r].values.at("counts")[0] *
+                    static_cast<float>(o.loss_type == "grpo"      ? 1 / n
                                        : o.loss_type == "dr_grpo" ? 1. / static_cast<double>(o.max_new_tokens)
                                                                   : 1);
       }
@@ -80,6 +89,7 @@ class Grpo : public Pipeline {
     b.fields["advantage"] = from_local_values({s.rows, 1}, advantages);
     b.fields["sampled"] = from_local_values({s.rows, s.length}, sampled);
     b.fields["share"] = from_local_values({s.rows, s.length}, share);
+    if (by_sequence()) b.fields["mean"] = from_local_values({s.rows, s.length}, mean);
     for (const char* term : {"loss", "kl", "clipped"})
       b.weights[term] = o.loss_type == "dapo" ? tokens : static_cast<double>(mine.size());
     return b;
@@ -88,8 +98,11 @@ class Grpo : public Pipeline {
   LossTerms loss(const ParamTree& params, const Batch& b, const StepContext& ctx) const override {
     const GrpoSettings& o = settings->grpo;
     const Tensor mine = token_log_probs(*model, params, b, ctx.apply);  // [B, T]
-    const Tensor ratio = exp(mine - b["sampled"]);
-    const Tensor limited = clamp(ratio, 1 - o.epsilon, 1 + o.epsilon_high);
+    const Tensor log_ratio = mine - b["sampled"];
+    // [B, T], or [B, 1] of whole answers
+    const Tensor whole = exp(by_sequence() ? sum(log_ratio * b["mean"], {1}, true) : log_ratio);
+    const Tensor limited = clamp(whole, 1 - o.epsilon, 1 + o.epsilon_high);
+    const Tensor ratio = o.delta ? clamp(whole, 0, *o.delta) : whole;
     const Tensor gain = minimum(ratio * b["advantage"], limited * b["advantage"]);
     const Tensor policy = sum_all(gain * b["share"]);
     const Tensor clipped =
@@ -103,29 +116,136 @@ class Grpo : public Pipeline {
   }
   std::string unit() const override { return "answers"; }
 
-  // An answer to each prompt, as pipeline lm; an evaluation compares it with the example's.
+  // An answer to each prompt, as pipeline lm. With a reward model also "reward", its score; of several
+  // answers the one with the highest score is first (best of n).
   std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,
                                    const StepContext& ctx) const override {
-    return predict_text(*model, *tokenizer, params, examples, settings->generation, ctx);
+    std::vector<std::string> out =
+        predict_text(*model, *tokenizer, params, examples, settings->generation, ctx);
+    if (rewards().has_model())
+      for (std::size_t i = 0; i < out.size(); ++i) out[i] = ranked(params, examples[i], out[i]);
+    return out;
+  }
+  std::vector<std::string> predicts_with() const override {
+    return rewards().has_model() ? std::vector<std::string>{kRewardModel} : std::vector<std::string>();
   }
   bool predicts_any_number() const override { return true; }
   bool evaluates_loss() const override { return false; }
   bool measures_outputs() const override { return true; }
   std::map<std::string, double> output_metrics(std::span<const Example> examples,
                                                const std::vector<std::string>& outputs) const override {
-    double sum = 0;
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-      sum += verified_reward(settings->grpo.reward,
-                             Json::parse(outputs[i]).at("prediction").get<std::string>(), examples[i].text);
-    return {{"reward", sum / std::max<double>(1, static_cast<double>(outputs.size()))}};
+    std::vector<RewardedAnswer> answers;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const Json said = Json::parse(outputs[i]).at("prediction");
+      answers.push_back(rewarded(examples[i], (said.is_array() ? said.at(0) : said).get<std::string>()));
+    }
+    std::vector<std::vector<double>> values = rewards().local(answers);
+    for (std::size_t r = 0; r < values.size(); ++r)
+      for (std::size_t i = 0; i < outputs.size() && rewards().names()[r] == AnswerRewards::kModel; ++i) {
+        const Json score = Json::parse(outputs[i]).at("reward");
+        values[r][i] = (score.is_array() ? score.at(0) : score).get<double>();
+      }
+    return means_of(values, "");
   }
 
   const ModelParams& params() const override {
     require_causal_lm(*model, "grpo");
+    if (rewards().has_model()) reward_model();
     return Pipeline::params();
   }
 
  private:
+  static constexpr const char* kRewardModel = "reward";
+
+  bool by_sequence() const { return settings->grpo.importance_sampling_level == "sequence"; }
+
+  AnswerRewards& rewards() const {
+    if (!rewards_) rewards_ = std::make_unique<AnswerRewards>(settings->grpo);
+    return *rewards_;
+  }
+  const Model& reward_model() const {
+    const NamedModel& m = named_model(kRewardModel);
+    require_text_scorer(*m.model, "the reward 'model' (models.reward)");
+    if (m.tokenizer && m.tokenizer->fingerprint() != tokenizer->fingerprint())
+      throw UsageError(
+          "[models] models.reward has another tokenizer than the model. Use a reward model that was trained from a "
+          "model with the same tokenizer");
+    return *m.model;
+  }
+
+  RewardedAnswer rewarded(const Example& e, std::string answer) const {
+    const Record r(e.text, "an example of grpo");
+    return {tokenizer->decode(e.ids.at("prompt"), false), std::move(answer), e.text,
+            r.has("completion") ? answer_text(r, "completion") : ""};
+  }
+
+  // The reward and, if there are several, each of them.
+  std::map<std::string, double> means_of(const std::vector<std::vector<double>>& values,
+                                         const std::string& prefix) const {
+    std::map<std::string, double> out = {{"reward", 0}};
+    for (std::size_t r = 0; r < values.size(); ++r) {
+      double mean = 0;
+      for (const double v : values[r]) mean += v;
+      mean /= std::max<double>(1, static_cast<double>(values[r].size()));
+      out["reward"] += rewards().weight(r) * mean;
+      if (values.size() > 1 && !prefix.empty()) out[prefix + rewards().names()[r]] = mean;
+    }
+    return out;
+  }
+
+  // An answer of predict_text() with its scores, the highest first.
+  std::string ranked(const ParamTree& params, const Example& e, const std::string& answer) const {
+    Json j = Json::parse(answer);
+    const bool several = j.at("prediction").is_array();
+    std::vector<std::vector<i32>> texts;
+    for (const Json& ids : several ? j.at("ids") : Json::array({j.at("ids")})) {
+      texts.push_back(e.ids.at("prompt"));
+      for (const Json& id : ids) texts.back().push_back(id.get<i32>());
+    }
+    const std::vector<double> scores =
+        to_values(text_scores(reward_model(), params.part(kRewardModel), texts));
+    if (!several) {
+      j["reward"] = scores.at(0);
+      return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+    }
+    std::vector<std::size_t> order(scores.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
+    for (auto& [key, list] : j.items()) {
+      const Json before = list;
+      for (std::size_t k = 0; k < order.size() && before.is_array(); ++k) list[k] = before.at(order[k]);
+    }
+    for (const std::size_t k : order) j["reward"].push_back(scores[k]);
+    return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+
+  // [rewards][answers], of all groups in order. Collective.
+  std::vector<std::vector<double>> rewards_of(const ParamTree& params, std::span<const Example> asked,
+                                              const std::vector<std::vector<Rollout>>& groups) const {
+    std::vector<RewardedAnswer> answers;
+    std::vector<Example> texts;
+    for (std::size_t p = 0; p < groups.size(); ++p)
+      for (const Rollout& r : groups[p]) {
+        answers.push_back(rewarded(asked[p], r.text));
+        std::vector<i32>& ids = texts.emplace_back().ids["text"];
+        ids = asked[p].ids.at("prompt");
+        ids.insert(ids.end(), r.ids.begin(), r.ids.end());
+      }
+    std::vector<std::vector<double>> values = rewards().shared(answers);
+    if (!rewards().has_model()) return values;
+    const Model& scorer = reward_model();
+    const std::vector<float> scores =
+        score_examples(params, texts, settings->generation.batch_size,
+                       [&](const ParamTree& whole, std::span<const Example> rows, const BatchShape&) {
+                         std::vector<std::vector<i32>> ids;
+                         for (const Example& e : rows) ids.push_back(e.ids.at("text"));
+                         return text_scores(scorer, whole.part(kRewardModel), ids);
+                       });
+    for (std::size_t r = 0; r < values.size(); ++r)
+      if (rewards().names()[r] == AnswerRewards::kModel) values[r].assign(scores.begin(), scores.end());
+    return values;
+  }
+
   EpochExamples::Made roll_out(const ParamTree& params, i64 epoch) const {
     const GrpoSettings& o = settings->grpo;
     const i64 first = epoch * o.prompts_per_epoch;
@@ -138,13 +258,17 @@ class Grpo : public Pipeline {
                   .num_return_sequences = o.num_generations,
                   .seed = static_cast<i64>(Context::current().random.seed)};
     const auto groups = sample(*this, params, prompts, g, first);
+    const std::vector<std::vector<double>> values = rewards_of(params, asked, groups);
     EpochExamples::Made made;
-    double total = 0, tokens = 0, ended = 0, mixed = 0;
+    std::size_t at = 0;  // of the answer
+    double tokens = 0, ended = 0, mixed = 0;
     for (std::size_t p = 0; p < groups.size(); ++p) {
       std::vector<double> rewards;
-      for (const Rollout& r : groups[p]) rewards.push_back(verified_reward(o.reward, r.text, asked[p].text));
+      for (std::size_t i = 0; i < groups[p].size(); ++i, ++at) {
+        double& sum = rewards.emplace_back(0);
+        for (std::size_t r = 0; r < values.size(); ++r) sum += this->rewards().weight(r) * values[r][at];
+      }
       const std::vector<double> advantages = group_advantages(rewards, o.scale_rewards);
-      for (const double r : rewards) total += r;
       mixed += std::ranges::any_of(advantages, [](double a) { return a != 0; });
       for (std::size_t i = 0; i < groups[p].size(); ++i) {
         const Rollout& r = groups[p][i];
@@ -153,19 +277,21 @@ class Grpo : public Pipeline {
         e.ids["answer"].insert(e.ids["answer"].end(), r.ids.begin(), r.ids.end());
         e.values["log_probs"] = r.log_probs;
         e.values["advantage"] = {static_cast<float>(advantages[i])};
+        e.values["counts"] = {o.mask_truncated_completions && r.finish_reason == "length" ? 0.F : 1.F};
         tokens += static_cast<double>(r.ids.size());
         ended += r.finish_reason == "eos";
       }
     }
     const auto n = static_cast<double>(made.examples.size()), n_groups = static_cast<double>(groups.size());
-    made.notes = {{"reward", total / n},
-                  {"answer_length", tokens / n},
-                  {"ended", ended / n},
-                  {"mixed_groups", mixed / n_groups}};
+    made.notes = means_of(values, "reward_");
+    made.notes["answer_length"] = tokens / n;
+    made.notes["ended"] = ended / n;
+    made.notes["mixed_groups"] = mixed / n_groups;
     return made;
   }
 
   EpochExamples answers_;
+  mutable std::unique_ptr<AnswerRewards> rewards_;
 };
 
 }  // namespace

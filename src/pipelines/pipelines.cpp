@@ -65,6 +65,12 @@ std::string text_embedding(const std::string& family) {
   return it == classes.end() ? language_model(family) : it->second;
 }
 
+// Encoders and decoders that score a text.
+std::string scoring(const std::string& family) {
+  const std::string encoder = labelling(family);
+  return encoder.ends_with("ForSequenceClassification") ? encoder : sequence_classification_class(family);
+}
+
 std::string image_to_text(const std::string& family) {
   return family == "vision-encoder-decoder" ? "VisionEncoderDecoderModel" : "";
 }
@@ -119,9 +125,22 @@ const std::vector<PipelineInfo>& pipelines() {
        .reads_files_only = true,
        .metrics = {{"accuracy", {"accuracy"}},
                    {"margin", {"margin"}},
-                   {"rewards", {"chosen_reward", "rejected_reward"}}},
+                   {"rewards", {"chosen_reward", "rejected_reward"}},
+                   {"kl", {"kl"}},
+                   {"nll", {"nll"}}},
        .architecture = language_model,
-       .reference = true},
+       .reference = true,
+       .renders_chats = true},
+      {.name = "reward",
+       .make = make_reward_pipeline,
+       .reads_files_only = true,
+       .metrics = {{"accuracy", {"accuracy"}},
+                   {"margin", {"margin"}},
+                   {"rewards", {"chosen_reward", "rejected_reward"}}},
+       .architecture = scoring,
+       .new_head = true,
+       .renders_chats = true,
+       .config = reward_config},
       {.name = "distillation",
        .make = make_distillation_pipeline,
        .reads_lines = true,
@@ -152,7 +171,8 @@ const std::vector<PipelineInfo>& pipelines() {
        .reads_files_only = true,
        .metrics = {{"reward", {"reward"}}},
        .architecture = language_model,
-       .generates = true},
+       .generates = true,
+       .renders_chats = true},
       {.name = "text_to_image",
        .make = make_text_to_image_pipeline,
        .reads_files_only = true,

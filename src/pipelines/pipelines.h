@@ -42,7 +42,9 @@ struct PipelineInfo {
   // With new_head: the pipeline uses no head, so weights with any head serve as they are.
   bool headless = false;
   // Compares with the model that the training begins with, a frozen model `reference` (job/named_models.h).
+  // Losses of dpo without reference have none: DpoSettings::has_reference().
   bool reference = false;
+  bool renders_chats = false;  // it gets the job's chat template
   // Keys of the model's config that depend on the training data (class names), as JSON texts; null: none. On
   // one rank only.
   std::map<std::string, std::string> (*config)(const Model& model, const ConfigRequest& request) = nullptr;
@@ -71,6 +73,7 @@ std::unique_ptr<Pipeline> make_rl_pipeline();
 std::unique_ptr<Pipeline> make_classification_pipeline();
 std::unique_ptr<Pipeline> make_regression_pipeline();
 std::unique_ptr<Pipeline> make_dpo_pipeline();
+std::unique_ptr<Pipeline> make_reward_pipeline();
 std::unique_ptr<Pipeline> make_distillation_pipeline();
 std::unique_ptr<Pipeline> make_contrastive_pipeline();
 std::unique_ptr<Pipeline> make_grpo_pipeline();
@@ -80,5 +83,6 @@ std::unique_ptr<Pipeline> make_text_to_image_pipeline();
 // See PipelineInfo::config. ContentsError, UsageError: labels that contradict the model or the job.
 std::map<std::string, std::string> classification_config(const Model& model, const ConfigRequest& r);
 std::map<std::string, std::string> regression_config(const Model& model, const ConfigRequest& r);
+std::map<std::string, std::string> reward_config(const Model& model, const ConfigRequest& r);
 
 }  // namespace redco

@@ -50,6 +50,9 @@ TEST_F(CheckCommand, ShardedStateAndBf16AreEqual) {
 
 TEST_F(CheckCommand, PreferencesAreEqual) {
   equal({job_file("dpo/preferences"), "train.global_batch_size=8", "workdir=dpo"});
+  equal({job_file("dpo/preferences"), "train.global_batch_size=8", "dpo.loss_type=orpo", "workdir=orpo"});
+  equal({job_file("dpo/judged"), "train.global_batch_size=8", "workdir=kto"});
+  equal({job_file("reward/preferences"), "train.global_batch_size=8", "workdir=reward"});
 }
 
 TEST_F(CheckCommand, TasksOfMamlAreEqual) {

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <set>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -130,6 +132,23 @@ std::string preference_lines(bool evaluation) {
   return out;
 }
 
+// The same pairs as single answers with a label, good and bad in turn.
+std::string judged_lines(bool evaluation) {
+  std::string out;
+  std::istringstream pairs(preference_lines(evaluation));
+  bool good = true;
+  for (std::string line; std::getline(pairs, line); good = !good) {
+    const auto j = nlohmann::json::parse(line);
+    out += nlohmann::ordered_json{{"id", j["id"]},
+                                  {"prompt", j["prompt"]},
+                                  {"completion", j[good ? "chosen" : "rejected"]},
+                                  {"label", good}}
+               .dump() +
+           "\n";
+  }
+  return out;
+}
+
 // Sums of two numbers below 30, all different; the evaluation has 80 that the training lacks.
 std::string arithmetic_lines(bool evaluation) {
   constexpr i64 kNumbers = 30, kSums = kNumbers * kNumbers;
@@ -181,6 +200,7 @@ constexpr Builtin kBuiltins[] = {{"chat", chat_lines},
                                  {"paraphrases", paraphrase_lines},
                                  {"similarity", similarity_lines},
                                  {"preferences", preference_lines},
+                                 {"judged", judged_lines},
                                  {"arithmetic", arithmetic_lines}};
 
 }  // namespace

@@ -15,6 +15,7 @@ std::vector<std::string> builtin_names();
 //   builtin:chat     800 chats for training, 80 for evaluation (sums, differences, reversed words, counted
 //                    letters)
 //   builtin:preferences   about 680 and 80 prompts with a chosen and a rejected answer
+//   builtin:judged        one answer of each of these pairs, with a label (good or bad)
 //   builtin:arithmetic    820 and 80 sums of two numbers below 30
 //   builtin:markov   2000 and 200 texts of a Markov chain; the best possible loss is known
 //   builtin:copy, builtin:reverse, builtin:sort

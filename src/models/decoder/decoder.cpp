@@ -189,6 +189,8 @@ Tensor Decoder::mlp(const ParamTree& p, i64 i, const Tensor& x, const ApplyOptio
 std::string Decoder::canonical_name(const std::string& stored) const {
   const DecoderNames& n = arch_.names;
   if (stored.starts_with(n.head + ".")) return stored;
+  if (arch_.head_rows > 0 && (stored.starts_with("lm_head.") || stored.starts_with("embed_out.")))
+    return stored;
   if (stored.starts_with("lm_head.")) return n.head + stored.substr(7);  // GPT-NeoX's embed_out
   for (const std::string& buffer : n.buffers)
     if (stored.ends_with(buffer)) return "";

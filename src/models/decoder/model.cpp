@@ -1,12 +1,41 @@
+#include <nlohmann/json.hpp>
+
 #include "models/decoder/decoder.h"
+#include "models/positions.h"
+#include "ops/create.h"
+#include "ops/elementwise.h"
+#include "ops/reduce.h"
+#include "ops/scan.h"
+#include "ops/shape.h"
 
 namespace redco {
 
 namespace {
 
+// transformers' PREFIXForSequenceClassification: a linear layer `score` reads the last hidden state of each
+// row's last token.
+bool scores_texts(ModelConfig& c) {
+  const auto names = nlohmann::json::parse(c.json("architectures"));
+  return names.is_array() && !names.empty() && names[0].is_string() &&
+         names[0].get<std::string>().ends_with("ForSequenceClassification");
+}
+
+DecoderArchitecture with_score(DecoderArchitecture s, i64 labels) {
+  s.names.head = "score";
+  s.head_rows = labels;
+  s.tied = s.head_bias = false;
+  s.logit_scale = 1;
+  s.logit_cap = 0;
+  return s;
+}
+
+// 1 where a is b, else 0.
+Tensor equal_to(const Tensor& a, double b) { return compare(Binary::eq, a, full({}, b, a.dtype())); }
+
 class DecoderModel : public Model {
  public:
-  DecoderModel(ModelConfig& c, DecoderArchitecture architecture) : decoder_(std::move(architecture)) {
+  DecoderModel(ModelConfig& c, DecoderArchitecture architecture, std::string problem_type, i32 padding)
+      : decoder_(std::move(architecture)) {
     const DecoderArchitecture& s = decoder_.architecture();
     family_ = s.family;
     vocab_size_ = s.vocab_size;
@@ -14,6 +43,12 @@ class DecoderModel : public Model {
     max_length_ = s.max_length;
     n_layers_ = decoder_.n_layers();
     relative_positions_ = s.unlimited;
+    if (s.head_rows > 0) {
+      task_ = ModelTask::sequence_classification;
+      num_labels_ = s.head_rows;
+      problem_type_ = std::move(problem_type);
+      pad_token_id_ = padding;
+    }
     SpecBuilder b(params_);
     decoder_.declare(b);
     config_json_ = c.dump();
@@ -21,6 +56,22 @@ class DecoderModel : public Model {
 
   Tensor decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
     return decoder_.apply(p, in, o);
+  }
+  // [B, labels] of each row's last token that is neither masked nor the padding token of the config, as in
+  // transformers.
+  Tensor encode_outputs(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
+    const Tensor& ids = in.input_ids;
+    const i64 first = decoder_.architecture().position_offset;
+    const Tensor y = decoder_.apply(
+        p, {ids, in.positions.defined() ? in.positions : row_positions(ids, first), in.key_mask}, o);
+    if (!o.head) return y;  // [B, T, C]
+    const Scope scope("last token");
+    const Tensor logits = to_sum_type(y);  // [B, T, labels]
+    Tensor tokens = to_float(in.key_mask.defined() ? in.key_mask : full_ids_like(ids, 1), logits.dtype());
+    if (pad_token_id_ >= 0)
+      tokens = tokens * (1.0 - equal_to(to_float(ids, logits.dtype()), static_cast<double>(pad_token_id_)));
+    const Tensor last = tokens * equal_to(cumsum(tokens, 1, true), 1);
+    return sum(logits * reshape(last, {ids.size(0), ids.size(1), 1}), {1});
   }
   i64 window(i64 layer) const override { return decoder_.architecture().layers[layer].window; }
   std::string canonical_name(const std::string& stored) const override {
@@ -39,8 +90,15 @@ class DecoderModel : public Model {
 
 std::unique_ptr<Model> make_decoder_model(ModelConfig& c, ReadDecoder read) {
   DecoderArchitecture architecture = read(c);
+  std::string problem_type;
+  i32 padding = -1;
+  if (scores_texts(c)) {
+    architecture = with_score(std::move(architecture), c.labels());
+    problem_type = c.text_or("problem_type", "");
+    padding = static_cast<i32>(c.integer_or("pad_token_id", -1, -1));
+  }
   c.finish();
-  return std::make_unique<DecoderModel>(c, std::move(architecture));
+  return std::make_unique<DecoderModel>(c, std::move(architecture), std::move(problem_type), padding);
 }
 
 }  // namespace redco
