@@ -112,6 +112,12 @@ class Examples(unittest.TestCase):
         for line in counted.splitlines()[:-1]:
             self.assertLessEqual(int(line.split()[0]), 60, line)
 
+    def test_the_page_of_lines_is_true(self):
+        table = subprocess.run([sys.executable, os.path.join(SOURCE, "scripts", "count-loc"), "--table"], text=True,
+                               stdout=subprocess.PIPE, check=True).stdout
+        with open(os.path.join(SOURCE, "docs", "lines_of_code.md")) as f:
+            self.assertIn(table, f.read(), "run scripts/count-loc --update")
+
     def test_ppo_continues_where_it_stopped(self):
         job = ["train.n_epochs=2", "settings={n_steps: 8, update_epochs: 2}", "train.global_batch_size=32",
                "train.schedule=constant", "train.logging_steps=1"]  # two epochs of four steps
