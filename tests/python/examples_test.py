@@ -133,7 +133,7 @@ class Examples(unittest.TestCase):
         source, files = "", {}
         for language, text in blocks("tutorial.md"):
             if language == "python" and not source:
-                source = text
+                files["first.py"] = source = text
             elif language == "python":
                 name = re.search(r"^    def (\w+)\(", text, re.M).group(1)
                 old = re.compile(rf"(^    #[^\n]*\n)*^    def {name}\(.*?(?=^    (?:def|#)|\Z)", re.M | re.S)
@@ -148,6 +148,7 @@ class Examples(unittest.TestCase):
             with open(os.path.join(folder, name), "w") as f:
                 f.write(text)
         run("train", "base.yaml", cwd=folder)
+        run("train", "job.yaml", "workdir=first", "pipeline=./first.py", "train.max_steps=2", cwd=folder)
         for name, keys in (("python", ["pipeline=./my_dpo.py"]), ("built-in", ["pipeline=dpo", "settings={}"])):
             run("train", "job.yaml", f"workdir={name}", *keys, cwd=folder)
         found, expected = (metrics(os.path.join(folder, name)) for name in ("python", "built-in"))
