@@ -112,6 +112,12 @@ class Examples(unittest.TestCase):
         for line in counted.splitlines()[:-1]:
             self.assertLessEqual(int(line.split()[0]), 60, line)
 
+    def test_the_page_of_lines_is_true(self):
+        table = subprocess.run([sys.executable, os.path.join(SOURCE, "scripts", "count-loc"), "--table"], text=True,
+                               stdout=subprocess.PIPE, check=True).stdout
+        with open(os.path.join(SOURCE, "docs", "lines_of_code.md")) as f:
+            self.assertIn(table, f.read(), "run scripts/count-loc --update")
+
     def test_ppo_continues_where_it_stopped(self):
         job = ["train.n_epochs=2", "settings={n_steps: 8, update_epochs: 2}", "train.global_batch_size=32",
                "train.schedule=constant", "train.logging_steps=1"]  # two epochs of four steps
@@ -127,7 +133,7 @@ class Examples(unittest.TestCase):
         source, files = "", {}
         for language, text in blocks("tutorial.md"):
             if language == "python" and not source:
-                source = text
+                files["first.py"] = source = text
             elif language == "python":
                 name = re.search(r"^    def (\w+)\(", text, re.M).group(1)
                 old = re.compile(rf"(^    #[^\n]*\n)*^    def {name}\(.*?(?=^    (?:def|#)|\Z)", re.M | re.S)
@@ -142,6 +148,7 @@ class Examples(unittest.TestCase):
             with open(os.path.join(folder, name), "w") as f:
                 f.write(text)
         run("train", "base.yaml", cwd=folder)
+        run("train", "job.yaml", "workdir=first", "pipeline=./first.py", "train.max_steps=2", cwd=folder)
         for name, keys in (("python", ["pipeline=./my_dpo.py"]), ("built-in", ["pipeline=dpo", "settings={}"])):
             run("train", "job.yaml", f"workdir={name}", *keys, cwd=folder)
         found, expected = (metrics(os.path.join(folder, name)) for name in ("python", "built-in"))
