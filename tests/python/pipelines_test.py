@@ -167,7 +167,7 @@ class Pipelines(unittest.TestCase):
 
     def test_an_endless_loop_is_named(self):
         for mesh in ((1, 1), (2, 1)):
-            said = self.redco("train", self.job(script("mistakes"), fault={"timeout": 3}), mesh, {"MISTAKE": "endless"}, 5)
+            said = self.redco("train", self.job(script("mistakes"), fault={"timeout": 3, "max_restarts": 0}), mesh, {"MISTAKE": "endless"}, 5)
             self.assertRegex(said, r"no progress for 3 s .*\(phase: [a-z]+ in mistakes.py:(30|31), loss")
 
     def test_settings_are_checked(self):

@@ -45,6 +45,10 @@ class GRPO(_BuiltIn):
     _built_in = "grpo"
 
 
+class Reward(_BuiltIn):
+    _built_in = "reward"
+
+
 class Distillation(_BuiltIn):
     _built_in = "distillation"
 
