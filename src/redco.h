@@ -30,6 +30,7 @@
 #include "ops/experts.h"
 #include "ops/linear.h"
 #include "ops/norm.h"
+#include "ops/order.h"
 #include "ops/recurrence.h"
 #include "ops/reduce.h"
 #include "ops/scan.h"
