@@ -100,6 +100,9 @@ LoraConfig lora_config(const LoraSettings& s) {
   return l;
 }
 
+// Whether the pipeline's models have one output, whatever the data are.
+bool scores_texts(const JobConfig& job) { return job.pipeline == "reward"; }
+
 // Sets new_head if the folder's model is for another task than the pipeline's, or has another number of
 // outputs than the job asks for. The config then describes a model with a new head.
 void renew_head(const JobConfig& job, ModelSource& s) {
@@ -118,11 +121,13 @@ void renew_head(const JobConfig& job, ModelSource& s) {
     outputs = static_cast<i64>(labels->size());
   if (const auto n = j.find("num_labels"); n != j.end() && n->is_number_integer()) outputs = n->get<i64>();
   const auto asked = job.model.config.find("num_labels");
-  const Json number = asked == job.model.config.end() ? Json() : Json::parse(asked->second, nullptr, false);
+  Json number = asked == job.model.config.end() ? Json() : Json::parse(asked->second, nullptr, false);
+  if (scores_texts(job)) number = 1;
   s.new_head = !same || (number.is_number_integer() && number.get<i64>() != outputs);
   if (!s.new_head) return;
   j["architectures"] = {wanted};
   for (const char* key : {"id2label", "label2id", "num_labels", "problem_type"}) j.erase(key);
+  if (scores_texts(job)) j["num_labels"] = 1;
   s.config_json = j.dump();
 }
 
@@ -266,6 +271,7 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
     if (const PluginFamily* f = plugin_family(*job.model.arch)) architecture = f->architecture;
     if (!architecture.empty() && !job.model.config.count("architectures"))
       j["architectures"] = {architecture};
+    if (scores_texts(job)) j["num_labels"] = 1;
     s.origin = "model.arch " + *job.model.arch;
     const bool words = family_has_vocabulary(*job.model.arch);
     if (words && !tokenizer && !job.model.config.count("vocab_size"))

@@ -31,13 +31,28 @@ Tensor unsqueezed(const Tensor& x, int dim) {
   return reshape(x, out);
 }
 
+Tensor ordered(Binary op, const Tensor& a, const Tensor& b) {
+  REDCO_CHECK(a.is_float() == b.is_float(),
+              "[compare] {} and {}: expected two tensors of numbers, or two of ids", describe(a),
+              describe(b));
+  if (a.is_float()) return compare(op, a, b);
+  return compare(op, to_float(a, DType::f64), to_float(b, DType::f64));  // f64 holds every id exactly
+}
+
 }  // namespace
 
-Tensor arange(i64 n) {
+Tensor arange(i64 n, i64 start) {
+  REDCO_CHECK(
+      n >= 0 && start >= std::numeric_limits<i32>::min() && start + n <= std::numeric_limits<i32>::max(),
+      "[arange] {} numbers from {}: expected numbers of 32 bits", n, start);
   std::vector<i32> ids(static_cast<std::size_t>(n));
-  std::iota(ids.begin(), ids.end(), 0);
+  std::iota(ids.begin(), ids.end(), static_cast<i32>(start));
   return from_ids({n}, ids);
 }
+
+Tensor less(const Tensor& a, const Tensor& b) { return ordered(Binary::lt, a, b); }
+Tensor less_equal(const Tensor& a, const Tensor& b) { return ordered(Binary::le, a, b); }
+Tensor equal(const Tensor& a, const Tensor& b) { return ordered(Binary::eq, a, b); }
 
 Tensor one_hot(const Tensor& ids, i64 width, DType dtype) {
   REDCO_CHECK(!ids.is_float(), "[one_hot] {}: expected ids", describe(ids));

@@ -83,6 +83,5 @@ std::unique_ptr<Pipeline> make_text_to_image_pipeline();
 // See PipelineInfo::config. ContentsError, UsageError: labels that contradict the model or the job.
 std::map<std::string, std::string> classification_config(const Model& model, const ConfigRequest& r);
 std::map<std::string, std::string> regression_config(const Model& model, const ConfigRequest& r);
-std::map<std::string, std::string> reward_config(const Model& model, const ConfigRequest& r);
 
 }  // namespace redco

@@ -114,11 +114,6 @@ class RewardModel : public Pipeline {
 
 }  // namespace
 
-std::map<std::string, std::string> reward_config(const Model&, const ConfigRequest& r) {
-  if (r.has_head || r.given("num_labels")) return {};
-  return {{"num_labels", "1"}};
-}
-
 std::unique_ptr<Pipeline> make_reward_pipeline() { return std::make_unique<RewardModel>(); }
 
 }  // namespace redco

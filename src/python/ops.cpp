@@ -82,7 +82,7 @@ void bind_ops(py::module_& m) {
   m.def("cumsum", &cumsum, "x"_a, "dim"_a, "reverse"_a = false, Free());
 
   // Orders, ids and powers
-  m.def("arange", &arange, "n"_a);
+  m.def("arange", &arange, "n"_a, "start"_a = 0);
   m.def(
       "one_hot", [](const Tensor& ids, i64 width) { return one_hot(ids, width); }, "ids"_a, "width"_a,
       Free());

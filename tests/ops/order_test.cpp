@@ -55,6 +55,11 @@ TEST(Order, EqualElementsAndEdges) {
     EXPECT_THAT(to_values(top_k(x, 3).values), ElementsAre(3, 3, 2, -1, -1, -1));
     EXPECT_THAT(to_ids(top_k(x, 3).ids), ElementsAre(0, 2, 3, 0, 1, 2));
     EXPECT_THAT(to_ids(arange(3)), ElementsAre(0, 1, 2));
+    EXPECT_THAT(to_ids(arange(2, 5)), ElementsAre(5, 6));
+    EXPECT_THAT(to_values(less(arange(3), arange(3, -1))), ElementsAre(0, 0, 0));
+    EXPECT_THAT(to_values(less_equal(arange(2), from_ids({1}, std::vector<i32>{0}))), ElementsAre(1, 0));
+    EXPECT_THAT(to_values(equal(arange(2), from_ids({1}, std::vector<i32>{1}))), ElementsAre(0, 1));
+    EXPECT_THROW(less(arange(2), x), BugError);
     const std::vector<double> at = {0, 4};
     const Tensor z = from_values({2}, std::span<const double>(at));
     EXPECT_THAT(to_values(pow(z, 1.5)), ElementsAre(0, ::testing::DoubleNear(8, 1e-12)));

@@ -125,7 +125,7 @@ class Module(unittest.TestCase):
 
     def test_every_op_of_the_api_page_is_bound(self):
         # Ops whose work another function or an operator does in Python, and ops for redco alone.
-        other = set("""operator add compare unary name_of sum_to reshape_all reshape_placement to_sum_type repeat_heads
+        other = set("""operator add compare less less_equal equal unary name_of sum_to reshape_all reshape_placement to_sum_type repeat_heads
             sum_heads head_repeats LowRank add_low_rank linear_partial linear_transposed linear_weight_gradient
             scatter_rows unpick cross_entropy_composed layer_norm_composed rms_norm_composed attention_composed
             cache_write experts_composed conv2d_weight_gradient relu_avg_pool2d""".split())
