@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log_once.h"
 #include "base/strict_json.h"
 #include "base/words.h"
 #include "ckpt/hub.h"
@@ -29,6 +30,25 @@ constexpr i64 kMaxRank = 1 << 20;
 const std::set<std::string> kSayNothing = {
     "auto_mapping",  "exclude_modules", "fan_in_fan_out",      "inference_mode", "layers_pattern",
     "megatron_core", "peft_version",    "layers_to_transform", "runtime_config", "qalora_group_size"};
+
+// Its other keys, of which only values that are off are read (0.21.2).
+const std::set<std::string> kRefused = {"alora_invocation_tokens",
+                                        "arrow_config",
+                                        "corda_config",
+                                        "ensure_weight_tying",
+                                        "eva_config",
+                                        "kasa_config",
+                                        "layer_replication",
+                                        "loftq_config",
+                                        "lora_bias",
+                                        "lora_ga_config",
+                                        "megatron_config",
+                                        "monteclora_config",
+                                        "target_parameters",
+                                        "trainable_token_indices",
+                                        "use_bdlora",
+                                        "use_qalora",
+                                        "velora_config"};
 
 class ConfigReader {
  public:
@@ -84,15 +104,25 @@ class ConfigReader {
                         it == j_.end() ? "" : shown(it->dump(-1, ' ', false, Json::error_handler_t::replace)),
                         expected);
   }
-  // Checks the other keys: each must be without an effect or off.
+  // Checks the other keys: each must be without an effect or off. PEFT has no others, so they can't change
+  // a result: the log lists them.
   void finish() const {
+    std::vector<std::string> unknown;
     for (const auto& [key, v] : j_.items()) {
       if (known_.count(key) || kSayNothing.count(key)) continue;
       const bool off = v.is_null() || v == false || ((v.is_object() || v.is_array()) && v.empty());
-      if (!off)
-        throw ContentsError("[adapter] {}: {}={} is not supported", where_, shown(key),
-                            shown(v.dump(-1, ' ', false, Json::error_handler_t::replace)));
+      if (off) continue;
+      if (!kRefused.count(key)) {
+        unknown.push_back(shown(key));
+        continue;
+      }
+      throw ContentsError("[adapter] {}: {}={} is not supported", where_, shown(key),
+                          shown(v.dump(-1, ' ', false, Json::error_handler_t::replace)));
     }
+    if (!unknown.empty())
+      log_once(LogLevel::info,
+               fmt::format("[adapter] {}: ignored, because PEFT has no such keys for LoRA: {}", where_,
+                           fmt::join(unknown, ", ")));
   }
 
  private:

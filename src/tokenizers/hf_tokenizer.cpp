@@ -104,6 +104,18 @@ void HfTokenizer::read_special(const json& config, const std::string& source) {
           f.at(role), content.substr(0, 100), name_);
     return id;
   };
+  if (f.boolean("split_special_tokens", false))
+    throw ContentsError("{}: true is not supported: special tokens in a text are always one token",
+                        f.at("split_special_tokens"));
+  const std::string side = f.text("truncation_side", "right");
+  if (side != "right" && side != "left") unknown_type(f.at("truncation_side"), side, "right, left");
+  truncate_left_ = side == "left";
+  if (truncate_left_) {  // cached data depend on it
+    Hasher hasher;
+    hasher.update(fingerprint_.data(), fingerprint_.size());
+    hasher.update(side.data(), side.size());
+    fingerprint_ = hasher.digest128().hex();
+  }
   special_.bos = read("bos_token");
   special_.eos = read("eos_token");
   special_.unk = read("unk_token");
@@ -221,6 +233,12 @@ std::vector<i32> HfTokenizer::encode(std::string_view text, bool add_special) co
   return ids;
 }
 
+void HfTokenizer::shorten(std::vector<i32>& ids, std::size_t n) const {
+  if (ids.size() <= n) return;
+  if (truncate_left_) ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(n));
+  ids.resize(n);
+}
+
 Encoding HfTokenizer::encode_truncated(std::string_view text, i64 max_length, bool add_special) const {
   std::vector<i32> a;
   append_plain(text, a);
@@ -228,7 +246,7 @@ Encoding HfTokenizer::encode_truncated(std::string_view text, i64 max_length, bo
   if (room < 0)
     throw UsageError("[tokenizer] max_length={} leaves no room for the {} special tokens of '{}'", max_length,
                      post_processor_->n_special(false), name_);
-  if (static_cast<i64>(a.size()) > room) a.resize(static_cast<std::size_t>(room));
+  shorten(a, static_cast<std::size_t>(room));
   Encoding e;
   post_processor_->apply(a, nullptr, add_special, e.ids, &e.type_ids);
   return e;
@@ -245,8 +263,8 @@ Encoding HfTokenizer::encode_pair(std::string_view text, std::string_view pair, 
       throw UsageError("[tokenizer] max_length={} leaves no room for the {} special tokens of '{}'",
                        *max_length, post_processor_->n_special(true), name_);
     const auto [n1, n2] = longest_first(a.size(), b.size(), static_cast<std::size_t>(room));
-    a.resize(n1);
-    b.resize(n2);
+    shorten(a, n1);
+    shorten(b, n2);
   }
   Encoding e;
   post_processor_->apply(a, &b, add_special, e.ids, &e.type_ids);

@@ -70,6 +70,8 @@ class HfTokenizer : public Tokenizer {
                     std::vector<std::string>* tokens = nullptr) const;
   void append_segment(std::string_view text, bool first, ModelScratch& scratch, std::vector<i32>& out,
                       std::vector<std::string>* tokens) const;
+  // Cuts ids down to n, at the end or, with truncation_side: left, at the beginning.
+  void shorten(std::vector<i32>& ids, std::size_t n) const;
   std::unique_ptr<ModelScratch> borrow() const;
   void give_back(std::unique_ptr<ModelScratch> scratch) const;
 
@@ -82,6 +84,7 @@ class HfTokenizer : public Tokenizer {
   std::unique_ptr<PostProcessor> post_processor_;
   AddedTokens added_;
   std::unique_ptr<HfTokenizer> target_;  // nullptr: the tokenizer itself
+  bool truncate_left_ = false;
   bool any_bytes_ = false, looks_at_front_ = false;
   unsigned cuts_ = kNoCuts;  // CutKinds of the pipeline as a whole
 

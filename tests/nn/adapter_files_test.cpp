@@ -59,7 +59,11 @@ TEST(AdapterConfig, UnsupportedOptionsAreErrors) {
   EXPECT_THAT(why(R"(, "bias": "all")"), HasSubstr("a.json: bias=\"all\": expected none"));
   EXPECT_THAT(why(R"(, "init_lora_weights": "pissa")"), HasSubstr("change the base"));
   EXPECT_THAT(why(R"(, "layer_replication": [[0, 4], [2, 5]])"), HasSubstr("not supported"));
-  EXPECT_THAT(why(R"(, "made_up": 3)"), HasSubstr("made_up=3 is not supported"));
+  EXPECT_THAT(why(R"(, "target_parameters": ["experts"])"), HasSubstr("is not supported"));
+  // PEFT has no such key, so it changes nothing.
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(why(R"(, "made_up": 3)"), "no error");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("PEFT has no such keys for LoRA: made_up"));
   EXPECT_THAT(why(R"(, "r": 0)"), HasSubstr(">= 1"));
   EXPECT_THAT(why(R"(, "r": "8")"), HasSubstr(">= 1"));
   EXPECT_THAT(why(R"(, "r": 99999999999)"), HasSubstr(">= 1"));

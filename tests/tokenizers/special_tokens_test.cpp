@@ -24,6 +24,17 @@ class SpecialTokens : public testing::Test {
   test::TempDir folder_;
 };
 
+TEST_F(SpecialTokens, KeysThatChangeIds) {
+  const std::string right = load_tokenizer(folder_.path())->fingerprint();
+  const auto left = with("tokenizer_config.json", R"({"truncation_side": "left", "made_up": 1})");
+  EXPECT_EQ(left->encode_truncated("aab", 2).ids, (std::vector<i32>{0, 1}));
+  EXPECT_EQ(left->encode_pair("aab", "b", 3).ids, (std::vector<i32>{0, 1, 1}));
+  EXPECT_NE(left->fingerprint(), right);
+  EXPECT_EQ(
+      test::failure_of([&] { with("tokenizer_config.json", R"({"split_special_tokens": true})"); }).first,
+      ExitCode::contents);
+}
+
 TEST_F(SpecialTokens, TheClassHasDefaults) {
   EXPECT_EQ(load_tokenizer(folder_.path())->special().eos, std::nullopt);
   // GPT-2's folders of the hub.

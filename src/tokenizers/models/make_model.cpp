@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/json_fields.h"
+#include "base/log_once.h"
 #include "tokenizers/models/bpe.h"
 #include "tokenizers/models/unigram.h"
 #include "tokenizers/models/word_piece.h"
@@ -20,9 +21,13 @@ void expect_object(const TokenizerSpec& spec, const char* model, const std::stri
 
 std::unique_ptr<TokenModel> make_bpe(JsonFields& f, TokenizerSpec& spec, bool byte_level) {
   expect_object(spec, "BPE", f.where());
-  if (const json* dropout = f.find("dropout"); dropout != nullptr && *dropout != 0)
-    throw ContentsError("{}.dropout: {} is not supported; set it to null", f.where(),
-                        dropout->dump().substr(0, 50));
+  if (const json* dropout = f.find("dropout"); dropout != nullptr && *dropout != 0) {
+    if (!dropout->is_number())
+      throw ContentsError("{}.dropout: found {}, expected a number or null", f.where(),
+                          dropout->dump().substr(0, 50));
+    log_once(LogLevel::info, fmt::format("{}.dropout: {} is ignored; all merges apply", f.where(),
+                                         dropout->dump().substr(0, 50)));
+  }
   if (!spec.has_merges || f.find("merges") != nullptr)
     throw ContentsError("{}.merges: expected a list of merges", f.where());
   BpeOptions o;
