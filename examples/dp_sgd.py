@@ -6,7 +6,6 @@ import redco
 class DpSgd(redco.Pipeline):
     reads = redco.Images((1, 28, 28), n_classes=10)
     terms = ("loss", "accuracy")
-    noise = 0.0  # in multiples of clip; source() finds it
     shuffles = False  # each step samples every image with the same probability
 
     class Settings:
@@ -21,17 +20,22 @@ class DpSgd(redco.Pipeline):
             p.linear(name, outputs, inputs, std=inputs**-0.5)
         return p
 
+    def noise(self):
+        """The noise of the whole run, in multiples of clip; 0 without data, in a plan."""
+        s, job, n = self.settings, self.job, len(self.job.train_data or ())
+        lots = -(-n // s.lot_size)
+        steps = min(job.max_steps or 2**30, (job.n_epochs or (2**20 if job.max_steps else 1)) * lots)
+        return redco.noise_for_epsilon(s.lot_size / n, steps, s.epsilon, s.delta) if n else 0.0
+
     def source(self, params, ctx):
         s, job, n = self.settings, self.job, len(self.train_data)
         rate, lots, rows = s.lot_size / n, -(-n // s.lot_size), []
-        steps = min(job.max_steps or 2**30, (job.n_epochs or (2**20 if job.max_steps else 1)) * lots)
-        self.noise = redco.noise_for_epsilon(rate, steps, s.epsilon, s.delta)
         for lot in range(lots):
             drawn = np.flatnonzero(redco.random_uniform([n], f"lot {lot}", batch=False).numpy() < rate)
             if len(drawn) > job.global_batch_size:
                 raise ValueError(f"a step has {len(drawn)} images: increase train.global_batch_size")
             rows += [*drawn, *[-1] * (job.global_batch_size - len(drawn))]
-        spent = redco.privacy_epsilon(rate, self.noise, ctx.step + lots, s.delta)
+        spent = redco.privacy_epsilon(rate, self.noise(), ctx.step + lots, s.delta)
         return {"row": np.array(rows)[:, None]}, {"epsilon": spent}  # after this epoch
 
     def collate(self, examples, shape):
@@ -65,5 +69,5 @@ class DpSgd(redco.Pipeline):
         share = batch.shape.rows / self.job.global_batch_size  # micro-batches add the noise once
         for name, w in params.items():
             noise = redco.random_normal(w.shape, f"noise of {name}", like=w)
-            private = private + (w * noise).sum() * (share * self.noise * self.settings.clip)
+            private = private + (w * noise).sum() * (share * self.noise() * self.settings.clip)
         return {"loss": private + (nll.sum() - private).detach()}  # the loss, with the private gradient
