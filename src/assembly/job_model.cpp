@@ -122,6 +122,11 @@ void renew_head(const JobConfig& job, ModelSource& s) {
   if (!s.new_head) return;
   j["architectures"] = {wanted};
   for (const char* key : {"id2label", "label2id", "num_labels", "problem_type"}) j.erase(key);
+  // transformers finds the last token of a row by the padding's id.
+  if (wanted.ends_with("ForSequenceClassification") &&
+      (!j.contains("pad_token_id") || j["pad_token_id"].is_null()))
+    if (const auto end = j.find("eos_token_id"); end != j.end() && !end->is_null())
+      j["pad_token_id"] = end->is_array() && !end->empty() ? end->front() : *end;
   s.config_json = j.dump();
 }
 
@@ -161,8 +166,9 @@ std::vector<std::string> head_modules(const Model& model, bool pooler) {
 bool is_task_head(const Model& model, const std::string& name) {
   const std::string family = model.family() + ".";
   if (name.starts_with(family)) return name.starts_with(family + "pooler.");
-  return name.starts_with("classifier.") || name.starts_with("head.") ||
-         std::any_of(model.params().specs.begin(), model.params().specs.end(),
+  for (const char* head : {"classifier.", "head.", "qa_outputs.", "score.", "lm_head.", "embed_out."})
+    if (name.starts_with(head)) return true;
+  return std::any_of(model.params().specs.begin(), model.params().specs.end(),
                      [&](const ParamSpec& s) { return s.name.starts_with(family); });
 }
 

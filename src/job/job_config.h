@@ -63,6 +63,7 @@ struct JobConfig {
   GrpoSettings grpo;
   DiffusionSettings diffusion;
   EmbeddingSettings embedding;
+  QuestionAnsweringSettings question_answering;
   OwnSettings settings;
   PlanSettings plan;
   FaultSettings fault;

@@ -25,6 +25,25 @@ Tensor row_positions(const Tensor& ids, i64 first, std::optional<i32> padding) {
   return out;
 }
 
+Tensor last_tokens(const Tensor& mask) {
+  REDCO_CHECK(mask.rank() == 2 && mask.dtype() == DType::i32 && mask.local()[1] == mask.shape()[1],
+              "the last tokens of {}: rows must not be sharded along their tokens", describe(mask));
+  const Tensor out(mask.shape(), DType::i32, mask.layout(), mask.hidden());
+  if (out.is_meta()) return out;
+  std::vector<i32> values = host_copy<i32>(mask);
+  const i64 S = mask.local()[1];
+  for (i64 row = 0; row < mask.local()[0]; ++row) {
+    i64 last = -1;
+    for (i64 s = 0; s < S; ++s) {
+      if (values[row * S + s] != 0) last = s;
+      values[row * S + s] = 0;
+    }
+    if (last >= 0) values[row * S + last] = 1;
+  }
+  copy_from_host<i32>(values, out);
+  return out;
+}
+
 std::vector<float> sinusoid_rows(i64 rows, i64 width) {
   std::vector<float> out(rows * width);
   const i64 half = (width + 1) / 2;

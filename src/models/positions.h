@@ -11,6 +11,8 @@ namespace redco {
 // [B, S] i32 like `ids`: first, first + 1, ... in every row. With a padding id (RoBERTa) only other ids are
 // counted, and padding gets first - 1.
 Tensor row_positions(const Tensor& ids, i64 first, std::optional<i32> padding = {});
+// [B, S] i32: 1 at the last token of each row of a mask [B, S] (1: a token), else 0.
+Tensor last_tokens(const Tensor& mask);
 
 // Rows [rows, width] of sines of each position in the first half of the dims, and cosines in the second:
 // frequencies 10000^(-2k / width) (Vaswani et al. 2017).

@@ -180,6 +180,10 @@ constexpr Builtin kBuiltins[] = {{"chat", chat_lines},
                                  {"function", function_lines},
                                  {"paraphrases", paraphrase_lines},
                                  {"similarity", similarity_lines},
+                                 {"entities", entity_lines},
+                                 {"questions", question_lines},
+                                 {"choices", choice_lines},
+                                 {"topics", topic_lines},
                                  {"preferences", preference_lines},
                                  {"arithmetic", arithmetic_lines}};
 

@@ -97,6 +97,7 @@ struct DecoderArchitecture {
 
   // Embedding and head.
   bool tied = false, head_bias = false;
+  i64 labels = 0;  // > 0: a head with a score per class, of the last token, in place of the vocabulary's
   i64 position_rows = 0;    // of the table of learned positions
   i64 position_offset = 0;  // positions are counted from the mask, and begin at this row (OPT); 0: as usual
   double embedding_scale = 1, logit_scale = 1, logit_cap = 0;  // cap * tanh(x / cap)

@@ -93,6 +93,10 @@ void Decoder::declare_mlp(SpecBuilder& b, const std::string& layer) const {
 
 void Decoder::declare_head(SpecBuilder& b) const {
   const DecoderArchitecture& s = arch_;
+  if (s.labels > 0) {
+    b.linear(kClassHead, s.labels, s.embedding_width, false, s.std);
+    return;
+  }
   if (!s.tied) {
     b.linear(head(), s.vocab_size, s.embedding_width, s.head_bias, s.std).role = Role::head;
     return;

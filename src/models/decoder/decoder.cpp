@@ -59,6 +59,7 @@ Tensor Decoder::apply(const ParamTree& p, const DecoderInputs& in, const ApplyOp
   x = gather_tokens(o, x);
   if (s.embedding_width != s.width) x = dense(p, at(s.names.project_out), x, o);
   if (o.hidden_states) o.hidden_states->push_back(x);
+  if (s.labels > 0) return x;
   const Tensor y = lm_head(p, head(), x, o);
   return o.head ? soft_cap(scaled(y, s.logit_scale), s.logit_cap) : y;
 }
@@ -189,6 +190,7 @@ Tensor Decoder::mlp(const ParamTree& p, i64 i, const Tensor& x, const ApplyOptio
 std::string Decoder::canonical_name(const std::string& stored) const {
   const DecoderNames& n = arch_.names;
   if (stored.starts_with(n.head + ".")) return stored;
+  if (arch_.labels > 0 && stored.starts_with(std::string(kClassHead) + ".")) return stored;
   if (stored.starts_with("lm_head.")) return n.head + stored.substr(7);  // GPT-NeoX's embed_out
   for (const std::string& buffer : n.buffers)
     if (stored.ends_with(buffer)) return "";

@@ -12,6 +12,7 @@ namespace redco {
 
 class Decoder {
  public:
+  static constexpr const char* kClassHead = "score";  // of DecoderArchitecture::labels
   // outer: begins the names of all parameters ("decoder.").
   explicit Decoder(DecoderArchitecture architecture, std::string outer = "");
   const DecoderArchitecture& architecture() const { return arch_; }
