@@ -127,7 +127,14 @@ void renew_head(const JobConfig& job, ModelSource& s) {
   if (!s.new_head) return;
   j["architectures"] = {wanted};
   for (const char* key : {"id2label", "label2id", "num_labels", "problem_type"}) j.erase(key);
-  if (scores_texts(job)) j["num_labels"] = 1;
+  if (scores_texts(job)) {
+    j["num_labels"] = 1;
+  } else if (wanted.ends_with("ForSequenceClassification") &&
+             (!j.contains("pad_token_id") || j["pad_token_id"].is_null())) {
+    // transformers finds the last token of a row by the padding's id.
+    if (const auto end = j.find("eos_token_id"); end != j.end() && !end->is_null())
+      j["pad_token_id"] = end->is_array() && !end->empty() ? end->front() : *end;
+  }
   s.config_json = j.dump();
 }
 
@@ -186,7 +193,7 @@ std::vector<std::string> head_modules(const Model& model, bool pooler) {
 bool is_task_head(const Model& model, const std::string& name) {
   const std::string family = model.family() + ".";
   if (name.starts_with(family)) return name.starts_with(family + "pooler.");
-  for (const char* head : {"classifier.", "head.", "score.", "lm_head.", "embed_out."})
+  for (const char* head : {"classifier.", "head.", "qa_outputs.", "score.", "lm_head.", "embed_out."})
     if (name.starts_with(head)) return true;
   return std::any_of(model.params().specs.begin(), model.params().specs.end(),
                      [&](const ParamSpec& s) { return s.name.starts_with(family); });

@@ -21,14 +21,17 @@ struct ExampleFields {
   std::string source = "source", target = "target";
   std::string text_pair = "text_pair", image = "image", caption = "caption";
   std::optional<std::string> anchor, positive, negative, score;
+  std::optional<std::string> tokens, tags, spans, question, context, answers, choices;
   std::vector<std::string> label = {"label"}, features = {"features"};
 
   void visit(SettingsVisitor& v) {
-    v.field("text", text,
-            "key or column of the text: a training text for lm, the input of classification and regression; "
-            "~: no line has one")
+    v.field(
+         "text", text,
+         "key or column of the text: a training text for lm, the input of classification and regression, the "
+         "text of token classification and of requests for embeddings; ~: no line has one")
         .looks_like("a key")
-        .only_with("pipeline", {"lm", "distillation", "classification", "regression"});
+        .only_with("pipeline", {"lm", "distillation", "classification", "regression", "embedding",
+                                "token_classification"});
     const auto of_lm = [&](const char* name, std::optional<std::string>& key, const std::string& help) {
       v.field(name, key, help + "; ~: no line has one")
           .looks_like("a key")
@@ -63,7 +66,9 @@ struct ExampleFields {
     v.field("caption", caption, "key or column of an image's caption")
         .looks_like(column)
         .only_with("pipeline", {"captioning", "text_to_image"});
-    v.field("label", label, "key or column of the class; for regression, of the target value or values")
+    v.field(
+         "label", label,
+         "key or column of the class, or of a list of classes; for regression, of the target value or values")
         .one_or_more()
         .only_with("pipeline", {"classification", "regression"});
     const auto found = [&](const char* name, std::optional<std::string>& key, const char* help,
@@ -74,12 +79,25 @@ struct ExampleFields {
           .only_with("pipeline", std::move(pipelines));
     };
     found("anchor", anchor, "the text that is compared with the positive and the negatives",
-          "anchor, query, question, sentence1, text1, source", {"embedding"});
+          "anchor, query, question, sentence1, text1, source", {"embedding", "reranking"});
     found("positive", positive, "the text that belongs to the anchor",
-          "positive, pos, document, passage, answer, sentence2, text2, target", {"embedding"});
+          "positive, pos, document, passage, answer, sentence2, text2, target", {"embedding", "reranking"});
     found("negative", negative, "a text, or a list of texts, that does not belong to the anchor; optional",
-          "negative, neg, negatives; and negative_1, negative_2, ...", {"embedding"});
-    found("score", score, "the similarity of the pair; optional", "score, similarity, label", {"embedding"});
+          "negative, neg, negatives; and negative_1, negative_2, ...", {"embedding", "reranking"});
+    found("score", score, "the similarity of the pair; optional", "score, similarity, label",
+          {"embedding", "reranking"});
+    found("tokens", tokens, "the list of words", "tokens, words", {"token_classification"});
+    found("tags", tags, "the list of the words' tags, names or numbers", "tags, ner_tags, labels",
+          {"token_classification"});
+    found("spans", spans, "the list of entities in the text, {start, end, label} in characters",
+          "spans, entities", {"token_classification"});
+    found("question", question, "the question", "question", {"question_answering", "multiple_choice"});
+    found("context", context, "the text that contains the answer", "context, passage",
+          {"question_answering", "multiple_choice"});
+    found("answers", answers,
+          "the answers: {text: [...], answer_start: [...]}, or a list of {text, answer_start}",
+          "answers, answer", {"question_answering"});
+    found("choices", choices, "the list of choices", "choices, endings, options", {"multiple_choice"});
     v.field("features", features,
             "keys or columns of the input numbers of models on feature vectors; a key may hold a list")
         .one_or_more()
@@ -157,7 +175,7 @@ struct DataSettings {
          "train", train,
          "training files (.gz and .zst are read too) or folders of them, or builtin:NAME for a small "
          "generated data set: chat, markov, arithmetic (lm); arithmetic (grpo); preferences (dpo, reward); judged (dpo with loss_type kto); copy, "
-         "reverse, sort (seq2seq); shapes (captioning, text_to_image); paraphrases, similarity (embedding); reviews, statements, glyphs (classification); shopping, ages, function (regression); glyphs, "
+         "reverse, sort (seq2seq); shapes (captioning, text_to_image); paraphrases, similarity (embedding); paraphrases (reranking); entities (token_classification); questions (question_answering); choices (multiple_choice); reviews, statements, topics, glyphs (classification); shopping, ages, function (regression); glyphs, "
          "sinusoid (maml)")
         .path()
         .one_or_more()
@@ -226,7 +244,8 @@ struct DataSettings {
             "end, skip drops the example, error ends the run; ~: split for texts, else truncate")
         .one_of({"split", "truncate", "skip", "error"})
         .on_resume(OnResume::error)
-        .only_with("pipeline", {"lm", "distillation", "classification", "regression"});
+        .only_with("pipeline",
+                   {"lm", "distillation", "classification", "regression", "token_classification"});
     v.field("max_source_length", max_source_length,
             "maximum length of the source in tokens, special tokens included; longer sources lose their end; "
             "~: max_length")
@@ -250,7 +269,8 @@ struct DataSettings {
             "header line with column names in tsv and csv; ~: true unless data.fields has column numbers")
         .on_resume(OnResume::error)
         .only_with("pipeline", {"lm", "distillation", "dpo", "grpo", "reward", "seq2seq", "captioning",
-                                "text_to_image", "classification", "regression", "embedding"})
+                                "text_to_image", "classification", "regression", "embedding", "reranking",
+                                "token_classification", "question_answering", "multiple_choice"})
         .decided_by(DecidedBy::job);
     v.field("group_by_length", group_by_length,
             "batches of training examples of similar length, which need less padding; examples are sorted "
@@ -279,7 +299,7 @@ struct DataSettings {
             "class names in the order of their ids; empty: the model's id2label, else the sorted labels of "
             "the training data")
         .on_resume(OnResume::error)
-        .only_with("pipeline", {"classification"});
+        .only_with("pipeline", {"classification", "token_classification"});
     v.field("images", images,
             "folder or .zip of the images; ~: image names are relative to the folder of the data file")
         .path()

@@ -82,6 +82,9 @@ void JobConfig::visit(SettingsVisitor& v) {
   v.section("embedding", embedding, "Pooling, prompts and losses of sentence embeddings")
       .only_with("pipeline", {"embedding"})
       .decided_by(DecidedBy::overridable);
+  v.section("question_answering", question_answering, "Rows and answers of extractive question answering")
+      .only_with("pipeline", {"question_answering"})
+      .decided_by(DecidedBy::overridable);
   v.section("settings", settings, "Settings of a user's pipeline")
       .on_resume(OnResume::note)
       .decided_by(DecidedBy::overridable);

@@ -64,6 +64,7 @@ struct JobConfig {
   GrpoSettings grpo;
   DiffusionSettings diffusion;
   EmbeddingSettings embedding;
+  QuestionAnsweringSettings question_answering;
   OwnSettings settings;
   PlanSettings plan;
   FaultSettings fault;

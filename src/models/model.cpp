@@ -31,6 +31,12 @@ const char* name_of(ModelTask task) {
       return "masked-lm";
     case ModelTask::sequence_classification:
       return "sequence-classification";
+    case ModelTask::token_classification:
+      return "token-classification";
+    case ModelTask::question_answering:
+      return "question-answering";
+    case ModelTask::multiple_choice:
+      return "multiple-choice";
     case ModelTask::feature_extraction:
       return "feature-extraction";
     case ModelTask::image_classification:

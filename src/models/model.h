@@ -47,6 +47,9 @@ enum class ModelTask : std::uint8_t {
   image_captioning,         // encode, then apply
   masked_lm,                // apply_encoder
   sequence_classification,  // apply_encoder
+  token_classification,     // apply_encoder: logits of each token
+  question_answering,       // apply_encoder: logits of each token as the start and as the end of the answer
+  multiple_choice,          // apply_encoder: a logit for each question with one of its choices
   feature_extraction,       // apply_encoder: the last hidden state
   image_classification,     // apply_encoder
   vector_regression,        // apply_encoder
@@ -105,7 +108,8 @@ class Model {
   virtual ModelCache make_cache(const CacheOptions& o) const;
   // [B, S, C]: the memory of an encoder-decoder model. Fills o.hidden_states; uses no cache.
   Tensor encode(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const;
-  // Logits of an encoder alone: [B, S, V] of masked_lm, [B, labels] of a classification or regression;
+  // Logits of an encoder alone: [B, S, V] of masked_lm, [B, S, labels] of token_classification and
+  // question_answering (2 labels), [B, labels] of a classification or regression, [B, 1] of multiple_choice;
   // without head its last hidden state [B, S, C].
   // Text-to-image: the velocity [B, channels, height, width] of in.pixel_values at the times in.features.
   Tensor apply_encoder(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const;

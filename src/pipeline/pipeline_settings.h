@@ -41,6 +41,7 @@ struct PipelineSettings {
   GrpoSettings grpo;
   DiffusionSettings diffusion;
   EmbeddingSettings embedding;
+  QuestionAnsweringSettings question_answering;
   // Generation settings of predict(): those of predict:, or in evaluations those of eval.generation.
   TextGeneration generation;
   // The job's `settings:`, a JSON object; the pipeline defines its keys.

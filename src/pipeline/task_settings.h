@@ -1,4 +1,5 @@
-// The `embedding:` section: settings of pipeline embedding, with the names of sentence-transformers.
+// The `embedding:` and `question_answering:` sections, with the names of sentence-transformers and
+// transformers.
 #pragma once
 
 #include <optional>
@@ -83,6 +84,38 @@ struct EmbeddingSettings {
         .at_least(1)
         .on_resume(OnResume::free)
         .decided_by(DecidedBy::job);
+  }
+};
+
+// Extractive question answering.
+struct QuestionAnsweringSettings {
+  i64 doc_stride = 128, max_answer_length = 30, n_best_size = 20;
+  bool no_answer = false;
+  double null_score_diff_threshold = 0;
+
+  void visit(SettingsVisitor& v) {
+    v.field("doc_stride", doc_stride, "tokens of a long context that two consecutive rows share")
+        .at_least(0)
+        .at_most(1 << 20)
+        .on_resume(OnResume::error);
+    v.field("max_answer_length", max_answer_length, "maximum length of an answer in tokens")
+        .at_least(1)
+        .at_most(1 << 20)
+        .on_resume(OnResume::free);
+    v.field("n_best_size", n_best_size, "number of the best starts, and of the best ends, that are combined")
+        .at_least(1)
+        .at_most(1 << 16)
+        .on_resume(OnResume::free);
+    v.field(
+         "no_answer", no_answer,
+         "questions may have no answer (SQuAD 2.0); false: a question without answer is an error in the data, "
+         "and every prediction is a text")
+        .on_resume(OnResume::error);
+    v.field(
+         "null_score_diff_threshold", null_score_diff_threshold,
+         "with no_answer: the prediction is empty if the score of no answer exceeds that of the best answer by "
+         "more than this")
+        .on_resume(OnResume::free);
   }
 };
 

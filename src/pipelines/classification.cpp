@@ -11,6 +11,7 @@
 #include "base/words.h"
 #include "ops/create.h"
 #include "ops/cross_entropy.h"
+#include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "pipelines/labelled_data.h"
 #include "pipelines/pipelines.h"
@@ -34,12 +35,13 @@ class Classification : public Pipeline {
           model->family(), name_of(model->task()), counted(model->num_labels(), "output"),
           classifies
               ? "Set model.num_labels to the number of classes, or use pipeline: regression for one output"
-              : "Give an encoder (bert, roberta, deberta-v2, ...) or an image model (vit)");
-    if (!model->problem_type().empty() && model->problem_type() != "single_label_classification")
+              : "Give an encoder (bert, roberta, ...), a decoder (llama, qwen2, ...) or an image model (vit)");
+    if (model->problem_type() == "regression")
       throw UsageError(
-          "[pipeline] pipeline: classification needs one class per example, but the model's problem_type is "
-          "{}{}",
-          model->problem_type(), model->problem_type() == "regression" ? ": use pipeline: regression" : "");
+          "[pipeline] pipeline: classification needs classes, but the model's problem_type is regression. Use "
+          "pipeline: regression");
+    if (several() && labelled_input_of(*model) == LabelledInput::image)
+      throw UsageError("[pipeline] problem_type {} is not supported for images", kSeveralClasses);
     return params;
   }
 
@@ -53,6 +55,10 @@ class Classification : public Pipeline {
     Batch b;
     b.shape = s;
     data().collate(mine, b);
+    if (several()) {
+      b.fields["targets"] = value_rows(mine, s, "targets", {model->num_labels()});
+      return b;
+    }
     std::vector<i32> labels;
     for (const Example& e : mine) labels.push_back(static_cast<i32>(e.values.at("targets").at(0)));
     b.fields["labels"] = from_local_ids({s.rows}, labels);
@@ -62,6 +68,10 @@ class Classification : public Pipeline {
   LossTerms loss(const ParamTree& params, const Batch& batch, const StepContext& ctx) const override {
     const Tensor logits = model->apply_encoder(params, data().inputs(batch), ctx.apply);  // [B, classes]
     Scope s("cross-entropy");
+    // The mean over the classes of -y log sigmoid(z) - (1 - y) log(1 - sigmoid(z)).
+    if (several())
+      return {{"loss", scale(sum_all(softplus(logits) - logits * batch["targets"]),
+                             1.0 / static_cast<double>(model->num_labels()))}};
     const double smoothing = ctx.apply.train ? settings->train.label_smoothing : 0;
     return {{"loss", sum_all(cross_entropy(logits, batch["labels"], smoothing))}};
   }
@@ -78,6 +88,10 @@ class Classification : public Pipeline {
     for (std::size_t r = 0; r < examples.size(); ++r) {
       const std::span<const double> row(logits.data() + r * static_cast<std::size_t>(n),
                                         static_cast<std::size_t>(n));
+      if (several()) {
+        out.push_back(several_classes(row));
+        continue;
+      }
       const i64 best = std::max_element(row.begin(), row.end()) - row.begin();
       double total = 0;
       for (const double x : row) total += std::exp(x - row[best]);
@@ -99,6 +113,12 @@ class Classification : public Pipeline {
 
   std::string output(const Example& e, const std::string& prediction) const override {
     const auto targets = e.values.find("targets");
+    if (several()) {
+      Json label;
+      for (i64 c = 0; targets != e.values.end() && c < classes().size(); ++c)
+        if (targets->second[static_cast<std::size_t>(c)] > 0) label.push_back(classes().names()[c]);
+      return data().output(e, prediction, label.dump(-1, ' ', false, Json::error_handler_t::replace));
+    }
     return data().output(e, prediction,
                          targets == e.values.end()
                              ? "null"
@@ -111,6 +131,7 @@ class Classification : public Pipeline {
   // As in scikit-learn. f1 is that of class 1 for two classes, else the mean over classes.
   std::map<std::string, double> output_metrics(std::span<const Example> examples,
                                                const std::vector<std::string>& outputs) const override {
+    if (several()) return several_metrics(examples, outputs);
     const auto [predicted, truth] = classes_of(examples, outputs);
     const ClassScores s = class_scores(predicted, truth);
     if (is_whole(examples) && classes().size() <= 20)
@@ -128,7 +149,7 @@ class Classification : public Pipeline {
   std::string output_details(std::span<const Example> examples,
                              const std::vector<std::string>& outputs) const override {
     constexpr i64 kMostClasses = 100;  // a larger table cannot be read
-    if (!is_whole(examples) || classes().size() > kMostClasses) return "";
+    if (several() || !is_whole(examples) || classes().size() > kMostClasses) return "";
     const auto [predicted, truth] = classes_of(examples, outputs);
     const auto n = static_cast<std::size_t>(classes().size());
     std::vector<std::vector<i64>> counts(n, std::vector<i64>(n));
@@ -139,6 +160,64 @@ class Classification : public Pipeline {
   }
 
  private:
+  bool several() const { return model->problem_type() == kSeveralClasses; }
+
+  // {"prediction": [names], "label_ids", "probabilities"} of examples with any number of classes: those with
+  // a probability of at least 0.5.
+  std::string several_classes(std::span<const double> logits) const {
+    const std::vector<std::string>& names = classes().names();
+    std::string chosen, ids, p;
+    for (std::size_t c = 0; c < logits.size(); ++c) {
+      const double probability = 1 / (1 + std::exp(-logits[c]));
+      p += fmt::format("{}{}:{}", p.empty() ? "" : ",", json_text(names[c]),
+                       json_number(static_cast<float>(probability)));
+      if (probability < 0.5) continue;
+      chosen += (chosen.empty() ? "" : ",") + json_text(names[c]);
+      ids += fmt::format("{}{}", ids.empty() ? "" : ",", c);
+    }
+    return fmt::format(R"({{"prediction":[{}],"label_ids":[{}],"probabilities":{{{}}}}})", chosen, ids, p);
+  }
+
+  // As scikit-learn with matrices of 0 and 1: accuracy is the share of examples whose classes are all right.
+  std::map<std::string, double> several_metrics(std::span<const Example> examples,
+                                                const std::vector<std::string>& outputs) const {
+    const auto n = static_cast<std::size_t>(classes().size());
+    std::vector<double> both(n), said(n), truth(n);
+    double right = 0;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      std::vector<bool> predicted(n, false);
+      for (const Json& c : Json::parse(outputs[i]).at("label_ids")) predicted[c.get<std::size_t>()] = true;
+      bool equal = true;
+      for (std::size_t c = 0; c < n; ++c) {
+        const bool is = examples[i].values.at("targets").at(c) > 0;
+        both[c] += is && predicted[c];
+        said[c] += predicted[c];
+        truth[c] += is;
+        equal = equal && is == predicted[c];
+      }
+      right += equal;
+    }
+    const auto f1 = [](double both, double said, double truth) {
+      return said + truth > 0 ? 2 * both / (said + truth) : 0;
+    };
+    double all_both = 0, all_said = 0, all_truth = 0, macro = 0, weighted = 0;
+    for (std::size_t c = 0; c < n; ++c) {
+      all_both += both[c];
+      all_said += said[c];
+      all_truth += truth[c];
+      macro += f1(both[c], said[c], truth[c]) / static_cast<double>(n);
+      weighted += f1(both[c], said[c], truth[c]) * truth[c];
+    }
+    const double micro = f1(all_both, all_said, all_truth);
+    return wanted_metrics(
+        "classification", settings->eval.metrics,
+        {{"accuracy", right / static_cast<double>(std::max<std::size_t>(1, outputs.size()))},
+         {"f1", micro},
+         {"f1_macro", macro},
+         {"f1_micro", micro},
+         {"f1_weighted", all_truth > 0 ? weighted / all_truth : 0}});
+  }
+
   // Whether they are all of an evaluation set.
   bool is_whole(std::span<const Example> examples) const {
     return std::any_of(eval_sets.begin(), eval_sets.end(), [&](const EvalSet& set) {
@@ -174,7 +253,8 @@ class Classification : public Pipeline {
       classes_.emplace(std::move(names));
       if (classes_->size() != n)
         throw UsageError("[data] data.label_names has {} classes, but the model has {}", classes_->size(), n);
-      data_ = std::make_unique<LabelledData>(*model, tokenizer, *settings, LabelledTargets{classes_, 1});
+      data_ = std::make_unique<LabelledData>(*model, tokenizer, *settings,
+                                             LabelledTargets{classes_, 1, several()});
     }
     return *data_;
   }

@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "base/words.h"
 #include "data/builtin/builtin.h"
+#include "pipelines/labelled_data.h"
 #include "pipelines/labelled_images.h"
 #include "pipelines/pipelines.h"
 
@@ -27,7 +28,8 @@ std::vector<std::string> training_labels(const Model& model, const DataSettings&
                                          const std::string& cache) {
   const auto files = data_files(s.files(false), false, cache);
   const LabelledInput input = labelled_input_of(model);
-  if (input != LabelledInput::image) return distinct_labels(files, s, input);
+  if (input != LabelledInput::image)
+    return distinct_labels(files, s, input, model.problem_type() == kSeveralClasses);
   std::vector<std::string> lines, out;
   for (const std::string& f : files) {
     if (is_image_folder(f)) {

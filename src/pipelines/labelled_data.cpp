@@ -131,7 +131,8 @@ LabelledSource LabelledData::source(const DataRequest& request) const {
           .max_length = max_length(request.max_length),
           .n_features = model_.n_features(),
           .classes = targets_.classes,
-          .n_targets = targets_.n};
+          .n_targets = targets_.n,
+          .several = targets_.several};
 }
 
 std::shared_ptr<const Dataset> LabelledData::open(const DataRequest& request) {
@@ -164,7 +165,7 @@ std::shared_ptr<const Dataset> LabelledData::open(const DataRequest& request) {
        },
        .report =
            [&](const Dataset& data) {
-             if (targets_.classes && !request.evaluation)
+             if (targets_.classes && !targets_.several && !request.evaluation)
                warn_of_unused(data.size(), target, *targets_.classes);
            }});
 }

@@ -30,6 +30,8 @@ LabelledInput labelled_input_of(const Model& model);
 struct LabelledTargets {
   std::optional<ClassNames> classes;
   i64 n = 1;
+  bool several =
+      false;  // an example may have any number of the classes: values["targets"] is 0 or 1 for each
   bool none() const { return !classes && n == 0; }
 };
 
@@ -75,6 +77,9 @@ class LabelledData {
   mutable std::optional<ImagePreprocess> preprocess_;
   std::vector<std::shared_ptr<const LabelledImages>> opened_;
 };
+
+// A config's problem_type for examples with any number of classes.
+inline constexpr const char* kSeveralClasses = "multi_label_classification";
 
 // The names in a config's id2label in the order of their ids; {} if it has none, or only transformers'
 // placeholders LABEL_0, LABEL_1, ...

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "models/model.h"
@@ -26,6 +27,21 @@ std::string text_to_text(const std::string& family) {
   return it == classes.end() ? "" : it->second;
 }
 
+// transformers' class of a decoder with a score per class; "": it has none.
+std::string decoder_classes(const std::string& family) {
+  static const std::set<std::string> families = {
+      "bloom", "deepseek_v2", "deepseek_v3", "exaone4",  "falcon",   "gemma",     "gemma2",  "glm4",
+      "gpt2",  "gpt_bigcode", "gpt_neox",    "gptj",     "llama",    "mistral",   "mixtral", "mpt",
+      "olmo",  "olmo2",       "olmo3",       "nemotron", "opt",      "phi",       "phi3",    "qwen2",
+      "qwen3", "qwen2_moe",   "qwen3_moe",   "smollm3",  "stablelm", "starcoder2"};
+  if (family == "gemma3_text") return "Gemma3TextForSequenceClassification";
+  if (!families.count(family)) return "";
+  std::string name = language_model_class(family);
+  for (const std::string& end : {std::string("ForCausalLM"), std::string("LMHeadModel")})
+    if (name.ends_with(end)) name.resize(name.size() - end.size());
+  return name + "ForSequenceClassification";
+}
+
 std::string labelling(const std::string& family) {
   static const std::map<std::string, std::string> classes = {
       {"bert", "BertForSequenceClassification"},
@@ -45,24 +61,34 @@ std::string labelling(const std::string& family) {
       {"performer", "PerformerForSequenceClassification"},
       {"mlp", "MlpModel"}};
   const auto it = classes.find(family);
-  return it == classes.end() ? "" : it->second;
+  return it == classes.end() ? decoder_classes(family) : it->second;
 }
 
+// Encoders without head: the beginning of the names of their classes.
+std::string encoder_class(const std::string& family, const std::string& ending) {
+  static const std::map<std::string, std::string> classes = {{"bert", "Bert"},
+                                                             {"roberta", "Roberta"},
+                                                             {"xlm-roberta", "XLMRoberta"},
+                                                             {"camembert", "Camembert"},
+                                                             {"distilbert", "DistilBert"},
+                                                             {"mpnet", "MPNet"},
+                                                             {"electra", "Electra"},
+                                                             {"albert", "Albert"},
+                                                             {"deberta-v2", "DebertaV2"},
+                                                             {"modernbert", "ModernBert"},
+                                                             {"nomic_bert", "NomicBert"}};
+  const auto it = classes.find(family);
+  return it == classes.end() ? "" : it->second + ending;
+}
 // Encoders without head, and decoders.
 std::string text_embedding(const std::string& family) {
-  static const std::map<std::string, std::string> classes = {{"bert", "BertModel"},
-                                                             {"roberta", "RobertaModel"},
-                                                             {"xlm-roberta", "XLMRobertaModel"},
-                                                             {"camembert", "CamembertModel"},
-                                                             {"distilbert", "DistilBertModel"},
-                                                             {"mpnet", "MPNetModel"},
-                                                             {"electra", "ElectraModel"},
-                                                             {"albert", "AlbertModel"},
-                                                             {"deberta-v2", "DebertaV2Model"},
-                                                             {"modernbert", "ModernBertModel"},
-                                                             {"nomic_bert", "NomicBertModel"}};
-  const auto it = classes.find(family);
-  return it == classes.end() ? language_model(family) : it->second;
+  const std::string name = encoder_class(family, "Model");
+  return name.empty() ? language_model(family) : name;
+}
+std::string tagging(const std::string& family) { return encoder_class(family, "ForTokenClassification"); }
+std::string span_finding(const std::string& family) { return encoder_class(family, "ForQuestionAnswering"); }
+std::string choosing(const std::string& family) {
+  return family == "electra" ? "" : encoder_class(family, "ForMultipleChoice");
 }
 
 // Encoders and decoders that score a text.
@@ -165,6 +191,32 @@ const std::vector<PipelineInfo>& pipelines() {
        .architecture = text_embedding,
        .new_head = true,
        .headless = true},
+      {.name = "reranking",
+       .make = make_reranking_pipeline,
+       .reads_files_only = true,
+       .metrics = {{"ndcg", {"ndcg_10"}}, {"mrr", {"mrr_10"}}, {"accuracy", {"accuracy"}}},
+       .architecture = labelling,
+       .new_head = true,
+       .config = reranking_config},
+      {.name = "token_classification",
+       .make = make_token_classification_pipeline,
+       .reads_files_only = true,
+       .metrics = {{"f1", {"f1", "precision", "recall"}}, {"accuracy", {"accuracy"}}},
+       .architecture = tagging,
+       .new_head = true,
+       .config = token_classification_config},
+      {.name = "question_answering",
+       .make = make_question_answering_pipeline,
+       .reads_files_only = true,
+       .metrics = {{"exact_match", {"exact_match"}}, {"f1", {"f1"}}},
+       .architecture = span_finding,
+       .new_head = true},
+      {.name = "multiple_choice",
+       .make = make_multiple_choice_pipeline,
+       .reads_files_only = true,
+       .metrics = {{"accuracy", {"accuracy"}}},
+       .architecture = choosing,
+       .new_head = true},
       {.name = "grpo",
        .make = make_grpo_pipeline,
        .reads_files_only = true,

@@ -78,10 +78,16 @@ std::unique_ptr<Pipeline> make_distillation_pipeline();
 std::unique_ptr<Pipeline> make_contrastive_pipeline();
 std::unique_ptr<Pipeline> make_grpo_pipeline();
 std::unique_ptr<Pipeline> make_embedding_pipeline();
+std::unique_ptr<Pipeline> make_reranking_pipeline();
+std::unique_ptr<Pipeline> make_token_classification_pipeline();
+std::unique_ptr<Pipeline> make_question_answering_pipeline();
+std::unique_ptr<Pipeline> make_multiple_choice_pipeline();
 std::unique_ptr<Pipeline> make_text_to_image_pipeline();
 
 // See PipelineInfo::config. ContentsError, UsageError: labels that contradict the model or the job.
 std::map<std::string, std::string> classification_config(const Model& model, const ConfigRequest& r);
 std::map<std::string, std::string> regression_config(const Model& model, const ConfigRequest& r);
+std::map<std::string, std::string> token_classification_config(const Model& model, const ConfigRequest& r);
+std::map<std::string, std::string> reranking_config(const Model& model, const ConfigRequest& r);
 
 }  // namespace redco

@@ -27,6 +27,7 @@ class EditedTensors {
     out << header << data_;
   }
 
+  bool has(const std::string& name) const { return header_.contains(name); }
   std::vector<std::int64_t> shape(const std::string& name) const { return header_.at(name).at("shape"); }
   // T must be the tensor's type in the file.
   template <class T>

@@ -28,6 +28,8 @@ std::vector<std::string> builtin_names();
 //                    2000 and 200 texts, text pairs and vectors with values (data/builtin/builtin_labelled.h)
 //   builtin:paraphrases   2000 and 200 sentences, each with a paraphrase and a similar one of another meaning
 //   builtin:similarity    2000 and 200 pairs of sentences with their similarity, from 0 to 1
+//   builtin:entities, builtin:questions, builtin:choices, builtin:topics
+//                    2000 and 200 examples about the same facts (data/builtin/builtin_sentences.h)
 std::vector<std::string> data_files(const std::vector<std::string>& paths, bool evaluation,
                                     const std::string& folder);
 // The paths that it returns; writes no file.

@@ -66,6 +66,7 @@ Hash128 key_of(const LabelledSource& s, const SourceFiles& files) {
   put(h, s.data.skip_bad);
   put(h, static_cast<u64>(s.input));
   put(h, s.tokenizer ? s.tokenizer->fingerprint() : "");
+  if (s.several) put(h, std::string("several"));
   for (const i64 n : {s.max_length, s.n_features, s.n_targets}) put(h, static_cast<u64>(n));
   put(h, s.classes ? s.classes->names().size() : 0);
   if (s.classes)
@@ -75,6 +76,12 @@ Hash128 key_of(const LabelledSource& s, const SourceFiles& files) {
 }
 
 std::vector<float> targets_of(const LabelledRow& row, const LabelledSource& s) {
+  if (s.several) {
+    std::vector<float> out(s.classes->names().size(), 0);
+    for (const std::string& l : several_labels(row, s.data))
+      out[static_cast<std::size_t>(s.classes->number_of(l))] = 1;
+    return out;
+  }
   const i64 expected = s.classes ? 1 : s.n_targets;
   if (static_cast<i64>(row.label.size()) != expected)
     throw ContentsError("{}, but {} {} expected", counted(row.label.size(), "label"), expected,

@@ -29,6 +29,7 @@ struct LabelledSource {
   i64 n_features = 0;                    // size of a vector
   std::optional<ClassNames> classes;     // labels are class names; nullopt: labels are numbers,
   i64 n_targets = 1;                     // this many
+  bool several = false;  // with classes: any number of them in an example; targets are 0 or 1 for each class
 };
 
 struct LabelledExample {

@@ -285,6 +285,31 @@ void skip_or_throw(const std::string& bad, const DataSettings& s) {
 std::string LabelledReader::where() const { return source_->where(); }
 u64 LabelledReader::stored_position() const { return source_->stored_position(); }
 
+std::vector<std::string> several_labels(const LabelledRow& row, const DataSettings& s) {
+  const std::vector<std::string>& keys = s.fields.label;
+  std::vector<std::string> out;
+  if (keys.size() > 1) {
+    if (row.label.size() != keys.size())
+      throw ContentsError("{}, but data.fields.label names {}", counted(row.label.size(), "label"),
+                          keys.size());
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      const std::string& v = row.label[i];
+      const bool yes = v == "1" || v == "true" || v == "True" || v == "1.0";
+      if (!yes && v != "0" && v != "false" && v != "False" && v != "0.0")
+        throw ContentsError("the label {} is '{}'; expected 0 or 1", excerpt(keys[i]), excerpt(v));
+      if (yes) out.push_back(keys[i]);
+    }
+    return out;
+  }
+  for (const std::string& l : row.label)
+    for (std::size_t at = 0; at <= l.size();) {
+      const std::size_t end = std::min(l.find('|', at), l.size());
+      if (end > at) out.push_back(l.substr(at, end - at));
+      at = end + 1;
+    }
+  return out;
+}
+
 // --- classes ---
 
 ClassNames::ClassNames(std::vector<std::string> names) : names_(std::move(names)) {
@@ -344,7 +369,8 @@ void warn_of_similar(const std::set<std::string>& labels) {
 }  // namespace
 
 std::vector<std::string> distinct_labels(const std::vector<std::string>& files, const DataSettings& s,
-                                         LabelledInput input) {
+                                         LabelledInput input, bool several) {
+  if (several && s.fields.label.size() > 1) return s.fields.label;
   std::set<std::string> seen;
   for (const std::string& file : files) {
     LabelledReader rows(file, s, input);
@@ -353,9 +379,11 @@ std::vector<std::string> distinct_labels(const std::vector<std::string>& files, 
         skip_or_throw(row.bad, s);
         continue;
       }
-      if (row.label.size() != 1)
+      if (several) row.label = several_labels(row, s);
+      if (!several && row.label.size() != 1)
         throw ContentsError("{}: {} labels, but one is expected: the class", rows.where(), row.label.size());
-      if (seen.insert(row.label[0]).second && static_cast<i64>(seen.size()) > kMaxClasses)
+      seen.insert(row.label.begin(), row.label.end());
+      if (static_cast<i64>(seen.size()) > kMaxClasses)
         throw ContentsError("{}: more than {} different labels. Check that data.fields.label is the class",
                             rows.where(), kMaxClasses);
     }

@@ -59,6 +59,11 @@ void skip_or_throw(const std::string& bad, const DataSettings& s);
 // ContentsErrors are the reason, without the place.
 LabelledRow unlabelled_row(const std::string& json, const ExampleFields& fields, LabelledInput input);
 
+// The classes of an example that may have several: with one key or column in data.fields.label those of its
+// list, or of its cell, separated by |; with more keys the names of those that are 1. ContentsError with the
+// reason: a value of several keys that is neither 0 nor 1.
+std::vector<std::string> several_labels(const LabelledRow& row, const DataSettings& s);
+
 // A finite number in the range of float, with optional blanks around it. ContentsError names `what`.
 float parse_number(std::string_view text, std::string_view what);
 
@@ -86,7 +91,8 @@ std::vector<std::string> sorted_labels(std::vector<std::string> labels);
 // The labels of the rows, sorted like sorted_labels(). Rows skipped by data.skip_bad don't count.
 // ContentsErrors as LabelledReader, and for more than kMaxClasses labels.
 inline constexpr i64 kMaxClasses = 1 << 16;
+// several: an example may have any number of labels (several_labels()).
 std::vector<std::string> distinct_labels(const std::vector<std::string>& files, const DataSettings& s,
-                                         LabelledInput input);
+                                         LabelledInput input, bool several = false);
 
 }  // namespace redco

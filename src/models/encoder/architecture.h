@@ -49,6 +49,13 @@ struct ClassHead {
   double dropout = 0;
 };
 
+// Scores of each token: out(dropout(x)).
+struct TokenHead {
+  std::string out;
+  double dropout = 0;
+  bool dense = false;  // x is activation(dense(x)) with the norm, as in ClassHead
+};
+
 struct EncoderLayer {
   std::string name;  // of the layer whose parameters it has; layers may share them (ALBERT)
   i64 reach = -1;    // tokens to each side that a query attends to; -1: all
@@ -93,6 +100,8 @@ struct EncoderArchitecture {
   // Heads; only that of the task is declared.
   std::optional<MaskedHead> masked;
   std::optional<ClassHead> classes;
+  std::optional<ClassHead> choices;          // of multiple choice, if it is not that of classes
+  std::optional<TokenHead> tags{}, spans{};  // token classification, question answering
   std::string pooler{};  // a linear layer of the files that a model without head does not use
 };
 

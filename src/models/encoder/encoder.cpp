@@ -1,9 +1,10 @@
 // Legend: B batch, S tokens, C width.
 #include "models/encoder/encoder.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -29,7 +30,12 @@ class Encoder : public Model {
     hidden_size_ = arch_.width;
     n_layers_ = static_cast<i64>(arch_.layers.size());
     pad_token_id_ = static_cast<i32>(arch_.padding_row);
-    if (task_ == ModelTask::sequence_classification) num_labels_ = arch_.labels;
+    if (task_ == ModelTask::multiple_choice) {
+      if (arch_.choices) arch_.classes = arch_.choices;
+      arch_.labels = 1;
+    }
+    if (task_ == ModelTask::question_answering) arch_.labels = 2;
+    if (pools() || scores_tokens()) num_labels_ = arch_.labels;
     problem_type_ = arch_.problem_type;
     declare();
     config_json_ = c.dump();
@@ -56,6 +62,7 @@ class Encoder : public Model {
     if (o.hidden_states) o.hidden_states->push_back(x);
     x = gather_tokens(o, x);
     if (!o.head || task_ == ModelTask::feature_extraction) return x;
+    if (scores_tokens()) return token_logits(p, x, o);
     return task_ == ModelTask::masked_lm ? masked_logits(p, x, o) : class_logits(p, x, in.key_mask, o);
   }
 
@@ -78,6 +85,16 @@ class Encoder : public Model {
   }
 
  private:
+  // Whether the head has one score per class for each row, or for each token.
+  bool pools() const {
+    return task_ == ModelTask::sequence_classification || task_ == ModelTask::multiple_choice;
+  }
+  bool scores_tokens() const {
+    return task_ == ModelTask::token_classification || task_ == ModelTask::question_answering;
+  }
+  const TokenHead& token_head() const {
+    return task_ == ModelTask::question_answering ? *arch_.spans : *arch_.tags;
+  }
   std::string at(const std::string& rest) const { return arch_.names.prefix + rest; }
   std::string layer(size_t i) const { return at(arch_.layers[i].name); }
   // Layers that share parameters draw other random numbers.
@@ -93,7 +110,7 @@ class Encoder : public Model {
   }
   // Whether a name without prefix is that of the task's head.
   bool is_head(const std::string& name) const {
-    return arch_.classes && task_ == ModelTask::sequence_classification &&
+    return arch_.classes && (pools() || (scores_tokens() && token_head().dense)) &&
            name.starts_with(arch_.classes->dense + ".");
   }
 
@@ -160,14 +177,22 @@ class Encoder : public Model {
       b.add(m.bias, {s.vocab_size}, ParamKind::bias, {Init::Kind::zeros, 0});
       b.tie(m.decoder + ".weight", at(s.names.words) + ".weight");
       if (m.bias != m.decoder + ".bias") b.tie(m.decoder + ".bias", m.bias);
-    } else if (task_ == ModelTask::sequence_classification) {
-      const ClassHead& h = *s.classes;
-      b.linear(h.dense, C, C, h.dense_bias, s.std);
-      if (!h.norm.empty()) declare_norm(b, h.norm, C, s.norm);
-      b.linear(h.out, s.labels, C, true, s.std);
+    } else if (pools()) {
+      declare_dense(b);
+      b.linear(s.classes->out, s.labels, C, true, s.std);
+    } else if (scores_tokens()) {
+      if (token_head().dense) declare_dense(b);
+      b.linear(token_head().out, s.labels, C, true, s.std);
     } else if (!s.pooler.empty()) {
       b.idle_linear(at(s.pooler), C, C, s.std);
     }
+  }
+
+  // The hidden layer of a head.
+  void declare_dense(SpecBuilder& b) const {
+    const ClassHead& h = *arch_.classes;
+    b.linear(h.dense, arch_.width, arch_.width, h.dense_bias, arch_.std);
+    if (!h.norm.empty()) declare_norm(b, h.norm, arch_.width, arch_.norm);
   }
 
   i64 score_terms() const { return arch_.disentangled ? arch_.disentangled->terms() : 1; }
@@ -280,10 +305,22 @@ class Encoder : public Model {
     Scope scope("classifier");
     const ClassHead& h = *arch_.classes;
     Tensor y = h.mean ? mean_of_tokens(x, mask) : reshape(narrow(x, 1, 0, 1), {x.size(0), arch_.width});
-    y = dropout(o, "classifier_in", h.input_dropout, y);
-    y = activate(h.activation, dense(p, h.dense, y, o));
-    if (!h.norm.empty()) y = norm(p, h.norm, y, arch_.norm);
+    y = head_layer(p, dropout(o, "classifier_in", h.input_dropout, y), o);
     return dense(p, h.out, dropout(o, "classifier", h.dropout, y), o);
+  }
+
+  // [B, S, C] -> [B, S, labels]
+  Tensor token_logits(const ParamTree& p, const Tensor& x, const ApplyOptions& o) const {
+    Scope scope("classifier");
+    const TokenHead& h = token_head();
+    const Tensor y = h.dense ? head_layer(p, x, o) : x;
+    return dense(p, h.out, dropout(o, "classifier", h.dropout, y), o);
+  }
+
+  Tensor head_layer(const ParamTree& p, const Tensor& x, const ApplyOptions& o) const {
+    const ClassHead& h = *arch_.classes;
+    const Tensor y = activate(h.activation, dense(p, h.dense, x, o));
+    return h.norm.empty() ? y : norm(p, h.norm, y, arch_.norm);
   }
 
   static Tensor mean_of_tokens(const Tensor& x, const Tensor& mask) {
@@ -313,11 +350,20 @@ void read_encoder_task(ModelConfig& c, const std::string& prefix, EncoderArchite
     if (!names.is_array() || !names[0].is_string()) c.fail("architectures", "expected a list of names");
     name = names[0];
   }
-  if (name != masked && name != classes && name != none)
-    c.fail("architectures", fmt::format("not supported; supported: {}, {}, {}", masked, classes, none));
-  s.task = name == masked    ? ModelTask::masked_lm
-           : name == classes ? ModelTask::sequence_classification
-                             : ModelTask::feature_extraction;
+  const std::map<std::string, ModelTask> tasks = {
+      {masked, ModelTask::masked_lm},
+      {classes, ModelTask::sequence_classification},
+      {prefix + "ForTokenClassification", ModelTask::token_classification},
+      {prefix + "ForQuestionAnswering", ModelTask::question_answering},
+      {prefix + "ForMultipleChoice", ModelTask::multiple_choice},
+      {none, ModelTask::feature_extraction}};
+  const auto task = tasks.find(name);
+  if (task == tasks.end()) {
+    std::vector<std::string> known;
+    for (const auto& [one, of] : tasks) known.push_back(one);
+    c.fail("architectures", fmt::format("not supported; supported: {}", fmt::join(known, ", ")));
+  }
+  s.task = task->second;
   s.labels = c.labels();
   s.problem_type = c.text_or("problem_type", "");
   if (s.task == ModelTask::masked_lm) c.expect("tie_word_embeddings", {"true"});

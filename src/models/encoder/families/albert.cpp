@@ -39,6 +39,8 @@ EncoderArchitecture read_albert(ModelConfig& c) {
   s.classes = {.dense = s.names.prefix + "pooler",
                .out = "classifier",
                .dropout = c.rate_or("classifier_dropout_prob", 0.1)};
+  s.tags = {.out = "classifier", .dropout = s.classes->dropout};
+  s.spans = {.out = "qa_outputs"};
   s.pooler = "pooler";
   // In the first published configs, which no version of transformers reads.
   c.inert({"down_scale_factor", "gap_size", "net_structure_type", "num_memory_blocks", "output_past"});

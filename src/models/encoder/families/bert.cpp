@@ -78,6 +78,10 @@ EncoderArchitecture read_bert(ModelConfig& c) {
   s.pooler = "pooler.dense";
   s.classes->dropout = c.rate_or("classifier_dropout", s.dropout);
   if (roberta) s.classes->input_dropout = s.classes->dropout;
+  s.tags = {.out = "classifier", .dropout = s.classes->dropout};
+  s.spans = {.out = "qa_outputs"};
+  if (roberta)
+    s.choices = {.dense = s.names.prefix + "pooler.dense", .out = "classifier", .dropout = s.dropout};
   // Early versions wrote these keys into published configs.
   c.inert({"directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
            "pooler_size_per_head", "pooler_type", "output_past"});

@@ -69,6 +69,8 @@ EncoderArchitecture read_deberta_v2(ModelConfig& c) {
                .activation = c.activation_or("pooler_hidden_act", "gelu"),
                .input_dropout = c.rate_or("pooler_dropout", 0),
                .dropout = c.rate_or("cls_dropout", s.dropout)};
+  s.tags = {.out = "classifier", .dropout = s.dropout};
+  s.spans = {.out = "qa_outputs"};
   c.inert({"conv_act", "conv_groups", "max_relative_position"});  // of the convolution; in published configs
   return s;
 }

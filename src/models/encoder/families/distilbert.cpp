@@ -43,8 +43,10 @@ EncoderArchitecture read_distilbert(ModelConfig& c) {
                .out = "classifier",
                .activation = "relu",
                .dropout = c.rate_or("seq_classif_dropout", 0.2)};
-  // The sines only initialize the table. qa_dropout: of another head. The others: of early versions.
-  c.inert({"sinusoidal_pos_embds", "qa_dropout", "output_past", "tie_weights_"});
+  s.tags = {.out = "classifier", .dropout = s.dropout};
+  s.spans = {.out = "qa_outputs", .dropout = c.rate_or("qa_dropout", 0.1)};
+  // The sines only initialize the table. The others: of early versions.
+  c.inert({"sinusoidal_pos_embds", "output_past", "tie_weights_"});
   return s;
 }
 

@@ -20,6 +20,9 @@ EncoderArchitecture read_electra(ModelConfig& c) {
                .activation = "gelu",
                .dropout = c.rate_or("classifier_dropout", s.dropout)};
   s.classes->input_dropout = s.classes->dropout;
+  s.tags = {.out = "classifier", .dropout = s.classes->dropout};
+  s.spans = {.out = "qa_outputs"};
+  if (s.task == ModelTask::multiple_choice) c.fail("architectures", "multiple choice is not supported");
   // Of other heads.
   c.inert({"summary_type", "summary_use_proj", "summary_activation", "summary_last_dropout"});
   return s;

@@ -72,6 +72,8 @@ EncoderArchitecture read_modernbert(ModelConfig& c) {
                .dense_bias = bias,
                .mean = c.text_or("classifier_pooling", "cls") == "mean",
                .dropout = c.rate_or("classifier_dropout", 0)};
+  s.tags = {.out = "classifier", .dropout = s.classes->dropout, .dense = true};
+  s.spans = s.tags;
   // sparse_prediction computes fewer logits. The others choose an implementation or initial weights, or are
   // those of another code.
   c.inert({"sparse_prediction", "sparse_pred_ignore_index", "deterministic_flash_attn", "reference_compile",

@@ -31,6 +31,9 @@ EncoderArchitecture read_mpnet(ModelConfig& c) {
                .out = "classifier.out_proj",
                .input_dropout = s.dropout,
                .dropout = s.dropout};
+  s.choices = {.dense = s.names.prefix + "pooler.dense", .out = "classifier", .dropout = s.dropout};
+  s.tags = {.out = "classifier", .dropout = s.dropout};
+  s.spans = {.out = "qa_outputs"};
   s.pooler = "pooler.dense";
   return s;
 }

@@ -37,6 +37,8 @@ EncoderArchitecture read_nomic_bert(ModelConfig& c) {
   s.classes = {.dense = s.names.prefix + "pooler.dense",
                .out = "classifier",
                .dropout = c.rate_or("classifier_dropout", s.dropout)};
+  s.tags = {.out = "classifier", .dropout = s.classes->dropout};
+  s.spans = {.out = "qa_outputs"};
   s.pooler = "pooler.dense";
   return s;
 }
