@@ -274,15 +274,6 @@ std::string language_model_class(const std::string& model_type) {
   return f ? f->language_model : "";
 }
 
-std::string sequence_classification_class(const std::string& model_type) {
-  static const std::set<std::string> kWithout = {"cohere", "cohere2", "granite", "mamba2"};
-  if (model_type == "gemma3_text") return "Gemma3TextForSequenceClassification";
-  std::string name = language_model_class(model_type);
-  const auto end = std::min(name.find("ForCausalLM"), name.find("LMHeadModel"));
-  if (end == std::string::npos || kWithout.count(model_type)) return "";
-  return name.substr(0, end) + "ForSequenceClassification";
-}
-
 std::unique_ptr<Model> make_model(ModelConfig config) {
   const std::string type = config.text_or("model_type", "");
   if (const Family* f = built_in_family(type)) return f->make(config);

@@ -165,8 +165,6 @@ std::vector<std::string> model_families();
 bool family_has_vocabulary(const std::string& model_type);
 // transformers' class of the family as a causal language model ("GPT2LMHeadModel"); "": none.
 std::string language_model_class(const std::string& model_type);
-// transformers' class of a decoder that scores texts ("LlamaForSequenceClassification"); "": none.
-std::string sequence_classification_class(const std::string& model_type);
 // config.json of a preset name ("gpt-j-6b"); throws UsageError with the nearest names.
 std::string preset_config(const std::string& name);
 std::vector<std::string> preset_names();

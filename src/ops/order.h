@@ -10,8 +10,8 @@ Tensor arange(i64 n, i64 start = 0);
 // 1 at each id and 0 elsewhere: ids [...] to [..., width]. Ids outside [0, width) give rows of zeros. No
 // gradient.
 Tensor one_hot(const Tensor& ids, i64 width, DType dtype = DType::f32);
-// 1 where it holds and 0 elsewhere, without gradient. Two tensors of numbers or two of ids, which broadcast; the
-// result of ids is f64.
+// 1 where it holds and 0 elsewhere, without gradient. Two tensors of numbers or two of ids, which broadcast;
+// the result of ids is f64.
 Tensor less(const Tensor& a, const Tensor& b);
 Tensor less_equal(const Tensor& a, const Tensor& b);
 Tensor equal(const Tensor& a, const Tensor& b);

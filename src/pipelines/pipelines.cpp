@@ -93,8 +93,8 @@ std::string choosing(const std::string& family) {
 
 // Encoders and decoders that score a text.
 std::string scoring(const std::string& family) {
-  const std::string encoder = labelling(family);
-  return encoder.ends_with("ForSequenceClassification") ? encoder : sequence_classification_class(family);
+  const std::string name = labelling(family);
+  return name.ends_with("ForSequenceClassification") ? name : "";
 }
 
 std::string image_to_text(const std::string& family) {
