@@ -351,7 +351,7 @@ TEST_F(LabelledJobs, BadInputIsOneClearError) {
                       Words{"data.train=" + file("v.jsonl", "{\"features\": [1, 2], \"label\": 1}\n")}),
               HasSubstr("v.jsonl:1: 2 numbers, but the model needs 3"));
   EXPECT_THAT(
-      refused(Words{"pipeline=classification", "model.path=" + kFixtures + "/gpt2", "data.train=" + good} +
+      refused(Words{"pipeline=classification", "model.path=" + kFixtures + "/t5", "data.train=" + good} +
               size),
       HasSubstr("pipeline: classification needs a classification model"));
   // Images of another size, and files that are not images.
