@@ -101,7 +101,7 @@ LoraConfig lora_config(const LoraSettings& s) {
 }
 
 // Whether the pipeline's models have one output, whatever the data are.
-bool scores_texts(const JobConfig& job) { return job.pipeline == "reward"; }
+bool scores_texts(const JobConfig& job) { return job.pipeline == "reward" || job.pipeline == "reranking"; }
 
 // Sets new_head if the folder's model is for another task than the pipeline's, or has another number of
 // outputs than the job asks for. The config then describes a model with a new head.
@@ -127,11 +127,10 @@ void renew_head(const JobConfig& job, ModelSource& s) {
   if (!s.new_head) return;
   j["architectures"] = {wanted};
   for (const char* key : {"id2label", "label2id", "num_labels", "problem_type"}) j.erase(key);
-  if (scores_texts(job)) {
-    j["num_labels"] = 1;
-  } else if (wanted.ends_with("ForSequenceClassification") &&
-             (!j.contains("pad_token_id") || j["pad_token_id"].is_null())) {
-    // transformers finds the last token of a row by the padding's id.
+  if (scores_texts(job)) j["num_labels"] = 1;
+  // transformers finds the last token of a row by the padding's id. A reward counts the end token too.
+  if (job.pipeline != "reward" && wanted.ends_with("ForSequenceClassification") &&
+      (!j.contains("pad_token_id") || j["pad_token_id"].is_null())) {
     if (const auto end = j.find("eos_token_id"); end != j.end() && !end->is_null())
       j["pad_token_id"] = end->is_array() && !end->empty() ? end->front() : *end;
   }

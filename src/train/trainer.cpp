@@ -13,7 +13,6 @@
 #include "base/progress.h"
 #include "base/signals.h"
 #include "base/timing.h"
-#include "base/tolerate.h"
 #include "base/words.h"
 #include "ckpt/verify_checkpoint.h"
 #include "kernels/peak.h"

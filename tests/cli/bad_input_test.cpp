@@ -93,7 +93,7 @@ TEST_F(BadInput, EmptyAndBinaryData) {
 TEST_F(BadInput, ATokenizerWithALargerVocabulary) {
   // gpt2's fixture has 257 ids or fewer rows than llama3's tokenizer has tokens.
   const std::string tokenizer = "model.tokenizer=" + fixture("tokenizers/llama3");
-  refused({"train", "job.yaml", "model.vocab_size=100"}, 3, {"does not fit the model"});
+  refused({"train", "job.yaml", "model.vocab_size=100"}, 3, {"the model's embedding has 100 rows"});
   refused({"train", "job.yaml", "model.vocab_size=100", tokenizer, "parallel.n_model_shards=2"}, 3,
           {"llama3"});
   refused({"predict", "job.yaml", "model.vocab_size=100", tokenizer, "predict.prompt=How are you?",

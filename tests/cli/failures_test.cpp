@@ -282,10 +282,9 @@ TEST_F(Failures, AUsersPipelineIsFoundFromAnotherFolder) {
   };
   // Its code runs only if the user names the file, or has trusted its bytes.
   EXPECT_NE(evaluated(""), 0);
-  EXPECT_THAT(read("elsewhere/err"),
-              HasSubstr("a shared object, and would run its code. If it is yours, name it "
-                        "(pipeline=" +
-                        path("mine.so") + ") or trust it once (`redco trust"));
+  EXPECT_THAT(read("elsewhere/err"), HasSubstr("and would run its code. If it is yours, name it "
+                                               "(pipeline=" +
+                                               path("mine.so") + ") or trust it once (`redco trust"));
   EXPECT_EQ(evaluated("pipeline=../mine.so"), 0) << read("elsewhere/err");
   good({"trust", "mine.so"}, {{"XDG_CONFIG_HOME", path("config")}});
   EXPECT_EQ(evaluated(""), 0) << read("elsewhere/err");
