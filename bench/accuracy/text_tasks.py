@@ -82,7 +82,7 @@ def loss_of(task, model, rows):
         starts, ends = [], []
         for r in rows:
             at, answer = len(r["question"]) + r["answers"]["answer_start"][0], r["answers"]["text"][0]
-            starts.append(at - 1 if r["answers"]["answer_start"][0] > 0 else at)  # a word begins with its blank
+            starts.append(at - 1 if r["answers"]["answer_start"][0] > 0 else at)  # words begin with their blank
             ends.append(at + len(answer) - 1)
         hidden = batch["attention_mask"] == 0
         return (F.cross_entropy(out.start_logits.masked_fill(hidden, -1e30), torch.tensor(starts)) +

@@ -321,7 +321,7 @@ int to_gguf(const ConvertOptions& o, const Source& s, BlockType wanted) {
   return 0;
 }
 
-// A LoRA adapter as llama.cpp reads it: lora_a and lora_b beside the name of the layer.
+// A LoRA adapter as llama.cpp reads it: lora_a and lora_b after the name of the layer.
 int adapter_to_gguf(const ConvertOptions& o, BlockType wanted) {
   const ckpt::PeftAdapter adapter = ckpt::read_adapter(o.model);
   const std::string base = gguf::folder_of(

@@ -29,7 +29,7 @@ struct ModelMetadata {
 ModelMetadata file_metadata(const nlohmann::ordered_json& config, const std::string& where);
 
 // The keys tokenizer.ggml.*. json: tokenizer.json. config: tokenizer_config.json. rows: of the embedding;
-// more rows than tokens get names of their own. ContentsError: a pipeline that llama.cpp has no name for.
+// more rows than tokens get other names. ContentsError: a pipeline that llama.cpp has no name for.
 struct TokenizerSource {
   const nlohmann::ordered_json& json;
   std::string where;

@@ -32,7 +32,7 @@ struct HostReport {
   std::string workdir;                       // "" the file of the asking host is there; else what is wrong
   std::map<std::string, std::string> files;  // path -> why it cannot be read; readable ones are left out
   std::vector<HostNetwork> networks;
-  std::vector<std::string> others;  // other trainings there: "process 17 in /work/runs"
+  std::vector<std::string> others;  // other trainings there: "process 17 in /data/runs"
 };
 
 // What to look for on the host.

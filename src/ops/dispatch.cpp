@@ -20,7 +20,7 @@ namespace redco {
 // look-up touches few cache lines.
 class StrategyCache {
  public:
-  // The words of a key, at most as many as it is made for.
+  // The words of a key, at most as many as its maker says.
   class Key {
    public:
     explicit Key(std::size_t most) {

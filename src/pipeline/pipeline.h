@@ -163,7 +163,7 @@ class Pipeline {
     (void)request;
     return nullptr;
   }
-  // True if open() may have data of its own: without data.train or data.eval it is then called with no files,
+  // True if open() may have other data: without data.train or data.eval it is then called with no files,
   // and null means that there are none.
   virtual bool opens_own_data() const { return false; }
   // Converts a line of predict.input, or {"prompt": text} of predict.prompt, to an example for predict(); the

@@ -18,7 +18,7 @@ class RewardCommand {
   RewardCommand& operator=(const RewardCommand&) = delete;
 
   // Sends the lines (JSON objects without line breaks) and returns the program's numbers, in their order. A
-  // number is a line of its own: 0.5, or {"reward": 0.5}. UsageError that quotes the command: it can't
+  // number is a separate line: 0.5, or {"reward": 0.5}. UsageError that quotes the command: it can't
   // start, ends early, writes something else or too many lines, or takes longer than the time-out (seconds).
   // Error(interrupted): a signal has ended the run. One thread at a time.
   std::vector<double> score(const std::vector<std::string>& lines);

@@ -39,7 +39,7 @@ struct PipelineInfo {
   bool generates = false;
   // Weights of another class of the family (BertForMaskedLM) get a new head.
   bool new_head = false;
-  // With new_head: the pipeline uses no head, so weights with any head serve as they are.
+  // With new_head: the pipeline uses no head, so weights with any head serve unchanged.
   bool headless = false;
   // Compares with the model that the training begins with, a frozen model `reference` (job/named_models.h).
   // Losses of dpo without reference have none: DpoSettings::has_reference().

@@ -18,7 +18,7 @@ std::vector<Word> words_of_text(std::string_view text) {
   std::vector<Word> out;
   const char* p = text.data();
   const char* const end = p + text.size();
-  bool inside = false;  // of a word that the next character may continue
+  bool inside = false;  // of letters that the next character may continue
   for (i64 at = 0; p < end; ++at) {
     const char* const begin = p;
     const char32_t c = next_code_point(p);

@@ -90,7 +90,7 @@ Expected Expected::open(const std::string& folder, const std::string& file) {
   if (file.empty() && !exists(e.path_))
     throw UsageError(
         "[verify] {} has no expected.safetensors, the results of another framework that `redco verify` compares with. "
-        "Give the file: `redco verify {} EXPECTED.safetensors` (docs/verify.md says how to write one)",
+        "Give the file: `redco verify {} EXPECTED.safetensors` (docs/verify.md explains it)",
         folder, folder);
   e.generations_ = usual_generations();
   e.file_ = std::make_shared<ckpt::SafetensorsFile>(ckpt::SafetensorsFile::open(e.path_));

@@ -54,7 +54,7 @@ TEST(Quantize, ErrorsAreThoseOfTheirBits) {
   EXPECT_LT(error_of(BlockType::q4_0, x), 0.1);
 }
 
-// Numbers that the codes can give come back as they are.
+// Numbers that the codes can give come back unchanged.
 TEST(Quantize, KeepsItsOwnNumbers) {
   for (const BlockType t :
        {BlockType::q8_0, BlockType::q4_0, BlockType::q4_1, BlockType::q6_k, BlockType::q4_k}) {

@@ -64,7 +64,7 @@ TEST(JobEnd, AFailedStartAfterAllRanksReportedIsALostConnection) {
               HasSubstr("`ssh HOST redco env`"));
 }
 
-TEST(JobEnd, TheKindSaysWhatEnded) {
+TEST(JobEnd, TheKindNamesTheEnd) {
   using Kind = Outcome::Kind;
   const MpirunOutput nothing;
   const auto kind = [&](int status, const RankEnds& ranks, const MpirunOutput& o) {

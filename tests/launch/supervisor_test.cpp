@@ -80,7 +80,7 @@ TEST(Supervisor, ALackOfMemoryShrinksTheBatchOnce) {
   EXPECT_TRUE(r.restarts);
   EXPECT_TRUE(r.shrinks_batch);
   EXPECT_FALSE(s.after(outcome(OutcomeKind::memory), 10).restarts);
-  // The ranks' own report of a lack of memory counts too; other errors of their own do not.
+  // The ranks' own report of a lack of memory counts too; their other errors do not.
   Supervisor own({.max_restarts = 3, .shrink_batch = true});
   Outcome o = outcome(OutcomeKind::error);
   EXPECT_FALSE(own.after(o, 5).restarts);

@@ -149,7 +149,7 @@ def prepare(pipeline):
 
 
 def another(pipeline):
-    """An object of the same class and job, with a state of its own."""
+    """An object of the same class and job, with another state."""
     other = type(pipeline)()
     other._cpp = pipeline._cpp
     if "params" in {n for c in type(pipeline).__mro__ if c is not Pipeline for n in vars(c)}:
