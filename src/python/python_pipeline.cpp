@@ -99,7 +99,8 @@ class PythonPipeline : public Base {
   }
   bool opens_own_data() const override { return script_.defines("open"); }
   std::optional<Example> request(const std::string& json, const std::string& where) const override {
-    if (!script_.defines("request") && !script_.defines("example")) {
+    // Without an own predict(), answers continue prompts.
+    if (!script_.defines("request") && !(script_.defines("example") && script_.defines("predict"))) {
       if (const Reads* reads = this->reads()) return reads->request(*this, json, where);
       if (Pipeline* base = script_.base()) return base->request(json, where);
       if (this->model) return std::nullopt;  // a prompt

@@ -88,6 +88,10 @@ class Pipelines(unittest.TestCase):
         for mesh in ((1, 1), (2, 1), (1, 2)):
             found = self.losses({**self.job(script("dpo"), **parts), "model": {"path": start}}, mesh)
             self.assertNear(found, expected, 1e-5)
+        # Without an own predict(), answers continue prompts, whatever example() reads.
+        said = self.redco("predict", {**self.job(script("dpo"), **parts), "model": {"path": start},
+                                      "predict": {"prompt": "Two: ", "max_new_tokens": 3}})
+        self.assertGreater(len(said), 3)
 
     def test_a_derived_pipeline_changes_the_loss_alone(self):
         expected = self.losses(self.job("lm", train={"max_steps": 1}))
