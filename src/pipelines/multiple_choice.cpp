@@ -13,6 +13,7 @@
 #include "ops/softmax.h"
 #include "pipelines/labelled_data.h"
 #include "pipelines/pipelines.h"
+#include "pipelines/record_keys.h"
 #include "pipelines/text_groups.h"
 
 namespace redco {
@@ -92,15 +93,9 @@ class MultipleChoice : public Pipeline {
  private:
   Example example(const Record& r, bool labelled) const {
     const ExampleFields& f = settings->data.fields;
-    const auto key = [&](const std::optional<std::string>& named, std::initializer_list<const char*> known) {
-      if (named) return r.has(*named) ? *named : std::string();
-      for (const char* k : known)
-        if (r.has(k)) return std::string(k);
-      return std::string();
-    };
-    const std::string question = key(f.question, {"question", "prompt"}),
-                      context = key(f.context, {"context", "passage"}),
-                      choices = key(f.choices, {"choices", "endings", "options"});
+    const std::string question = key_of(r, f.question, {"question", "prompt"}),
+                      context = key_of(r, f.context, {"context", "passage"}),
+                      choices = key_of(r, f.choices, {"choices", "endings", "options"});
     if (question.empty() && context.empty())
       r.fail("no question; expected the key question, prompt or context");
     if (choices.empty()) r.fail("no choices; expected the key choices, endings or options");
@@ -110,7 +105,7 @@ class MultipleChoice : public Pipeline {
     g.texts = r.texts(choices);
     if (g.texts.size() < 2)
       r.fail(fmt::format("\"{}\" has {}; expected 2 or more", choices, counted(g.texts.size(), "choice")));
-    if (const std::string label = key({}, {"label", "answer", "answerKey"}); labelled) {
+    if (const std::string label = key_of(r, {}, {"label", "answer", "answerKey"}); labelled) {
       if (label.empty())
         r.fail("no label; expected the index or the text of the right choice under label or answer");
       g.labels.assign(g.texts.size(), 0);

@@ -6,20 +6,13 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "base/words.h"
+#include "pipelines/record_keys.h"
 
 namespace redco {
 
 namespace {
 
 using QaJson = nlohmann::ordered_json;
-
-std::string qa_key(const Record& r, const std::optional<std::string>& named,
-                   std::initializer_list<const char*> known) {
-  if (named) return r.has(*named) ? *named : "";
-  for (const char* key : known)
-    if (r.has(key)) return key;
-  return "";
-}
 
 i64 code_points(std::string_view text) {
   return std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
@@ -52,9 +45,9 @@ std::vector<QaAnswer> answers_of(const Record& r, const std::string& key) {
 }  // namespace
 
 QaText read_qa_text(const Record& r, const ExampleFields& fields) {
-  const std::string question = qa_key(r, fields.question, {"question"}),
-                    context = qa_key(r, fields.context, {"context", "passage"}),
-                    answers = qa_key(r, fields.answers, {"answers", "answer"});
+  const std::string question = key_of(r, fields.question, {"question"}),
+                    context = key_of(r, fields.context, {"context", "passage"}),
+                    answers = key_of(r, fields.answers, {"answers", "answer"});
   if (question.empty()) r.fail("no question; data.fields.question names another key");
   if (context.empty()) r.fail("no context; data.fields.context names another key");
   QaText out{r.text(question), r.text(context), std::nullopt};

@@ -15,6 +15,7 @@
 #include "ops/shape.h"
 #include "pipelines/labelled_data.h"
 #include "pipelines/pipelines.h"
+#include "pipelines/record_keys.h"
 #include "pipelines/text_groups.h"
 
 namespace redco {
@@ -22,14 +23,6 @@ namespace redco {
 namespace {
 
 using RankJson = nlohmann::ordered_json;
-
-std::string reranked_key(const Record& r, const std::optional<std::string>& named,
-                         std::initializer_list<const char*> known) {
-  if (named) return r.has(*named) ? *named : "";
-  for (const char* key : known)
-    if (r.has(key)) return key;
-  return "";
-}
 
 std::vector<std::string> one_or_more(const Record& r, const std::string& key) {
   return r.json(key).starts_with('[') ? r.texts(key) : std::vector{r.text(key)};
@@ -132,19 +125,19 @@ class Reranking : public Pipeline {
  private:
   Example example(const Record& r, bool labelled) const {
     const ExampleFields& f = settings->data.fields;
-    const std::string query = reranked_key(r, f.anchor, {"query", "anchor", "question", "sentence1", "text"});
+    const std::string query = key_of(r, f.anchor, {"query", "anchor", "question", "sentence1", "text"});
     if (query.empty())
       r.fail("no query; expected one of the keys query, anchor, question, sentence1 and text");
     TextGroup g;
     g.first = r.text(query);
-    const std::string key = reranked_key(
-        r, f.positive,
-        {"documents", "document", "positive", "pos", "passage", "answer", "sentence2", "text_pair"});
+    const std::string key =
+        key_of(r, f.positive,
+               {"documents", "document", "positive", "pos", "passage", "answer", "sentence2", "text_pair"});
     if (key.empty())
       r.fail("no document; expected documents, document, positive, passage, answer or sentence2");
     g.texts = one_or_more(r, key);
-    const std::string label = reranked_key(r, f.score, {"labels", "label", "score"});
-    const std::string negative = reranked_key(r, f.negative, {"negative", "neg", "negatives"});
+    const std::string label = key_of(r, f.score, {"labels", "label", "score"});
+    const std::string negative = key_of(r, f.negative, {"negative", "neg", "negatives"});
     if (!label.empty()) {
       g.labels = r.json(label).starts_with('[') ? r.numbers(label)
                                                 : std::vector{static_cast<float>(r.number(label))};

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "pipelines/pooling.h"
+#include "pipelines/record_keys.h"
 #include "unicode/python_text.h"
 
 namespace redco {
@@ -15,15 +16,6 @@ namespace redco {
 namespace {
 
 constexpr const char *kAnchor = "anchor", *kPositive = "positive", *kNegative = "negative";
-
-// The key of a record for a field: data.fields, else the first known one that it has; "": none.
-std::string key_of(const Record& r, const std::optional<std::string>& named,
-                   std::initializer_list<const char*> known) {
-  if (named) return r.has(*named) ? *named : "";
-  for (const char* key : known)
-    if (r.has(key)) return key;
-  return "";
-}
 
 std::string required_key(const Record& r, const std::optional<std::string>& named, const char* field,
                          std::initializer_list<const char*> known) {

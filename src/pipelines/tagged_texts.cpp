@@ -7,21 +7,13 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "data/text/record_lines.h"
+#include "pipelines/record_keys.h"
 
 namespace redco {
 
 namespace {
 
 using TagJson = nlohmann::ordered_json;
-
-// The key of a field: data.fields, else the first known one of the record; "": none.
-std::string tagged_key(const Record& r, const std::optional<std::string>& named,
-                       std::initializer_list<const char*> known) {
-  if (named) return r.has(*named) ? *named : "";
-  for (const char* key : known)
-    if (r.has(key)) return key;
-  return "";
-}
 
 std::vector<std::string> tags_of_list(const Record& r, const std::string& key) {
   std::vector<std::string> out;
@@ -67,8 +59,8 @@ bool is_tag_number(const std::string& s) {
 
 TaggedText read_tagged_text(const Record& r, const ExampleFields& fields) {
   TaggedText out;
-  const std::string tokens = tagged_key(r, fields.tokens, {"tokens", "words"});
-  const std::string tags = tagged_key(r, fields.tags, {"tags", "ner_tags", "labels"});
+  const std::string tokens = key_of(r, fields.tokens, {"tokens", "words"});
+  const std::string tags = key_of(r, fields.tags, {"tags", "ner_tags", "labels"});
   if (!tokens.empty()) {
     out.words = words_of_list(r.texts(tokens));
     if (!tags.empty()) out.tags = tags_of_list(r, tags);
@@ -83,7 +75,7 @@ TaggedText read_tagged_text(const Record& r, const ExampleFields& fields) {
           "neither \"tokens\" nor \"{}\"; data.fields.tokens or data.fields.text names another key", text));
     out.text = r.text(text);
     out.words = words_of_text(out.text);
-    const std::string spans = tagged_key(r, fields.spans, {"spans", "entities"});
+    const std::string spans = key_of(r, fields.spans, {"spans", "entities"});
     if (!spans.empty()) out.tags = tags_of_spans(r, spans, out.words);
   }
   if (out.words.empty()) r.fail("the text has no words");
