@@ -88,6 +88,9 @@ Shape to_shape(const std::vector<i64>& dims);
 std::vector<i64> dims_of(const Shape& s);
 DType dtype_named(const std::string& name);  // UsageError for other names
 
+// The first character of an example's text that holds, as JSON, what is neither ids nor values
+// (examples.cpp).
+constexpr char kMore = '\x1e';
 // Fields of a dict, or an Example.
 Example to_example(py::handle fields);
 std::vector<Example> to_examples(py::handle list);

@@ -11,8 +11,6 @@ namespace redco::python {
 
 namespace {
 
-constexpr char kMore = '\x1e';
-
 // The dict in an example's text; empty: a text or nothing.
 py::dict more_of(const Example& e) {
   if (e.text.empty() || e.text.front() != kMore) return {};

@@ -271,11 +271,6 @@ void bind_handle(py::module_& m) {
            [](const JobHandle& x, const std::string& text) {
              return prompt_ids(*x.pipeline->tokenizer, Record("{}", "the prompt"), text);
            })
-      .def("last_fields",
-           [](const JobHandle&, const Batch& b, const std::string& prefix) {
-             const DecoderInputs in = decoder_inputs(b, prefix);
-             return py::make_tuple(in.input_ids, in.positions);
-           })
       // Functions of the built-in pipeline that the class is derived from.
       .def("base_loss",
            [](const JobHandle& x, const ParamTree& p, const Batch& b, const StepContext& ctx) {

@@ -1,11 +1,11 @@
 #include "python/python_pipeline.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/activity.h"
 #include "base/hash.h"
 #include "data/index/epoch_order.h"
-#include "data/index/source_files.h"
 #include "data/text/record_lines.h"
 #include "python/reads.h"
 #include "python/script.h"
@@ -402,28 +402,27 @@ class PythonPipeline : public Base {
     });
   }
 
+  // The first rank whose text differs from that of rank 0; 0: none does. Collective.
+  static std::size_t other_rank(const std::string& text) {
+    const std::vector<std::string> all = Context::current().world().gather(text);
+    const auto other = std::ranges::find_if(all, [&](const std::string& s) { return s != all[0]; });
+    return other == all.end() ? 0 : static_cast<std::size_t>(other - all.begin());
+  }
   // UsageError unless all ranks run the same script and modules.
   void agree_on_code() {
     if (std::exchange(agreed_, true)) return;
-    Group& world = Context::current().world();
-    if (world.size() == 1) return;
-    const std::vector<std::string> all = world.gather(script_.code_hash());
-    for (std::size_t r = 1; r < all.size(); ++r)
-      if (all[r] != all[0])
-        throw UsageError(
-            "rank {} runs another version of the script, or of a module in its folder, than rank 0. Use the "
-            "same files on all hosts",
-            r);
+    if (const std::size_t r = other_rank(script_.code_hash()))
+      throw UsageError(
+          "rank {} runs another version of the script, or of a module in its folder, than rank 0. Use the "
+          "same files on all hosts",
+          r);
   }
   static void agree_on_examples(const std::string& text) {
-    Group& world = Context::current().world();
-    const std::vector<std::string> all = world.gather(hash128(text).hex());
-    for (std::size_t r = 1; r < all.size(); ++r)
-      if (all[r] != all[0])
-        throw UsageError(
-            "source() made other examples on rank {} than on rank 0. What may differ between ranks (a "
-            "random number without ctx.rng(), a clock, an external program) belongs into ctx.on_first(f)",
-            r);
+    if (const std::size_t r = other_rank(hash128(text).hex()))
+      throw UsageError(
+          "source() made other examples on rank {} than on rank 0. What may differ between ranks (a "
+          "random number without ctx.rng(), a clock, an external program) belongs into ctx.on_first(f)",
+          r);
   }
 
   Script script_;

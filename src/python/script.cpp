@@ -87,7 +87,7 @@ OptimizerSettings to_optimizer(const std::string& name, const py::dict& given) {
 
 std::vector<ParamGroup> to_groups(const py::object& list) {
   std::vector<ParamGroup> out;
-  for (const py::handle& x : glue("groups")(list)) {
+  for (const py::handle& x : py::list(list)) {
     ParamGroup g;
     g.name = py::cast<std::string>(x.attr("name"));
     g.has = callback<bool, const std::string&>(x.attr("_has"));

@@ -8,7 +8,6 @@ namespace redco::python {
 
 namespace {
 
-constexpr char kMore = '\x1e';  // as in examples.cpp
 using Json = nlohmann::json;
 
 // The dims of a row of each field that has not one dim.

@@ -320,10 +320,6 @@ def terms(result):
     return out
 
 
-def groups(result):
-    return list(result)
-
-
 def numbers(d):
     return {str(k): float(v) for k, v in (d or {}).items()}
 
