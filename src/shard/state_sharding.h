@@ -1,7 +1,7 @@
 // Sharding of the training state over the replicas (Rajbhandari et al. 2020, "ZeRO", stages 1 to 3): what
-// each rank holds only a part of. The part is its rows: dim 0 of what the model axes leave is sharded over
-// the data axes too. So a part is an ordinary placement, and checkpoints, resumes on other meshes and plans
-// need nothing else.
+// each rank holds only a part of. The part is its rows: a dim of what the model axes leave
+// (shard/state_dim.h) is sharded over the data axes too. So a part is an ordinary placement, and checkpoints,
+// resumes on other meshes and plans need nothing else.
 #pragma once
 
 #include "shard/layout.h"
@@ -22,7 +22,7 @@ inline const char* name_of(StateSharding s) {
   return kNames[static_cast<int>(s)];
 }
 
-// `l` with the rows of dim 0 sharded over the data axes too. Scalars are unchanged.
+// `l` with its state_dim() sharded over the data axes too. Scalars are unchanged.
 Layout sharded_over_replicas(Layout l, const Shape& shape, const Mesh& m);
 
 }  // namespace redco
