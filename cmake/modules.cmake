@@ -32,7 +32,7 @@ function(redco_module NAME)
   # Folders with many files compile several files together, because shared headers take most of the time. So names in
   # unnamed namespaces must be unique within the folder. Without precompiled headers each file is compiled alone, so
   # that several build folders share a compiler cache.
-  if(NAME MATCHES "^(assembly|base|check|ckpt|commands|config|data|generate|gguf|jinja|job|launch|models|pipeline|pipelines|report|shard|tokenizers|train|workdir)$"
+  if(NAME MATCHES "^(assembly|base|check|ckpt|commands|config|data|env|generate|gguf|jinja|job|launch|metrics|models|nn|ops|optim|pipeline|pipelines|plan|report|shard|tokenizers|train|unicode|verify|workdir)$"
      AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
     set_target_properties(redco_${NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
     # GCC warns about types of unnamed namespaces in included files, and a unity file includes all files.

@@ -66,6 +66,7 @@ add_library(redco_python_module MODULE ${PYTHON_SOURCES})
 set_target_properties(
   redco_python_module PROPERTIES OUTPUT_NAME _redco PREFIX "" SUFFIX ${PYTHON_SUFFIX} LIBRARY_OUTPUT_DIRECTORY ${PACKAGE}
                                  CXX_VISIBILITY_PRESET hidden INSTALL_RPATH "$ORIGIN/../../.."
+                                 UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6
 )
 target_include_directories(redco_python_module SYSTEM PRIVATE ${PYTHON_INCLUDE} ${PYBIND11_INCLUDE})
 target_link_libraries(redco_python_module PRIVATE redco nlohmann_json::nlohmann_json)

@@ -13,7 +13,7 @@ namespace redco {
 namespace {
 
 // The module whose weight dense() applies; "" for other parameters.
-std::string linear_module(const ParamSpec& s) {
+std::string dense_module(const ParamSpec& s) {
   constexpr std::string_view kEnd = ".weight";
   if (s.kind != ParamKind::linear || s.shape.size() != 2 || !s.adapter.weight.empty()) return "";
   if (!s.name.ends_with(kEnd) || s.name.ends_with("lm_head.weight")) return "";
@@ -37,7 +37,7 @@ FastWeights::FastWeights(const ModelParams& params, const ParamTree& shared, i64
     Weight& w = weights_.emplace_back();
     w.value = shared.values()[i];
     const ParamSpec& s = shared.specs()[i];
-    const std::string module = linear_module(s);
+    const std::string module = dense_module(s);
     w.factors = s.trained() && !module.empty() && !shared.has(module + ".lora_A.weight");
   }
 }
@@ -56,7 +56,7 @@ ParamTree FastWeights::tree(const std::vector<Tensor>& values) const {
   for (size_t i = 0; i < weights_.size(); ++i) {
     const Weight& w = weights_[i];
     if (w.x.empty()) continue;
-    const std::string module = linear_module(specs[i]);
+    const std::string module = dense_module(specs[i]);
     const auto add = [&](const std::string& name, int dim, const Tensor& value) {
       specs.push_back({.name = module + name, .kind = ParamKind::linear});
       specs.back().adapter = {.weight = shared_.specs()[i].name, .dim = dim, .scale = -1, .dropout = 0};

@@ -9,6 +9,7 @@
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
 #include "ops/linear.h"
+#include "ops/placement_names.h"
 #include "ops/reduce.h"
 #include "ops/shape.h"
 #include "ops/softmax.h"
@@ -16,8 +17,6 @@
 namespace redco {
 
 namespace {
-
-const auto R_ = Placement::replicated();
 
 // Cuts along heads of q and of k, v must match: a k/v unit of u heads needs a q unit of u * H / Hkv heads.
 struct HeadCut {

@@ -5,6 +5,7 @@
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
+#include "ops/placement_names.h"
 #include "ops/reduce.h"
 #include "ops/select.h"
 #include "ops/shape.h"
@@ -12,8 +13,6 @@
 namespace redco {
 
 namespace {
-
-const auto R_ = Placement::replicated();
 
 void check_labels(const Tensor& labels, const Tensor& logits) {
   Context::current().queue().check_ids(

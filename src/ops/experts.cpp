@@ -6,15 +6,13 @@
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
 #include "ops/linear.h"
+#include "ops/placement_names.h"
 #include "ops/reduce.h"
 #include "ops/shape.h"
 
 namespace redco {
 
 namespace {
-
-const auto R_ = Placement::replicated();
-const auto P_ = Placement::partial();
 
 i64 leading(const Shape& s) {
   i64 n = 1;

@@ -3,15 +3,13 @@
 
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
+#include "ops/placement_names.h"
 #include "ops/reduce.h"
 #include "ops/shape.h"
 
 namespace redco {
 
 namespace {
-
-const auto R_ = Placement::replicated();
-const auto P_ = Placement::partial();
 
 bool batched(const Tensor& w) { return w.defined() && w.rank() > 1; }
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint32_t kCodePoints = 0x110000;
 
-const std::uint8_t* build() {
+const std::uint8_t* build_classes() {
   initialize_oniguruma();
   // calloc: pages without any class (most of the planes) are never written, so they use no memory.
   auto* table = static_cast<std::uint8_t*>(std::calloc(kCodePoints, 1));
@@ -54,7 +54,7 @@ const std::uint8_t* build() {
 }  // namespace
 
 const std::uint8_t* char_classes() {
-  static const std::uint8_t* table = build();
+  static const std::uint8_t* table = build_classes();
   return table;
 }
 

@@ -13,7 +13,7 @@
 namespace redco {
 namespace {
 
-const std::uint8_t* build() {
+const std::uint8_t* build_hf_classes() {
   // calloc: pages without any class are never written, so they use no memory.
   auto* table = static_cast<std::uint8_t*>(std::calloc(0x110000, 1));
   if (table == nullptr) throw std::bad_alloc();
@@ -87,7 +87,7 @@ struct Conjunct {
 }  // namespace
 
 const std::uint8_t* hf_classes() {
-  static const std::uint8_t* table = build();
+  static const std::uint8_t* table = build_hf_classes();
   return table;
 }
 
