@@ -78,6 +78,14 @@ hosts_unshared_workdir() { # before any rank starts
   on b umount "$folder/own"
   return "$status"
 }
+hosts_logins() { # an sshd on another port, a name that only the job knows, a refused user
+  # shellcheck disable=SC2016
+  on b bash -c '/usr/sbin/sshd -f "$0" -o "ListenAddress 10.77.0.2" -o "Port 2222" -o PidFile=none' \
+    "${NETNS_HOSTS_DIR:-/tmp/$NETNS_HOSTS_PREFIX-netns}/etc/sshd_config" || return 1
+  begin logins '[redcot-a:1, "redcot-b:1 user=root port=2222"]' && finished 0 && steps_once 60 && equal_to whole &&
+    begin alias '[redcot-a:1, "far:1 port=2222 address=10.77.0.2"]' && finished 0 && steps_once 60 && equal_to whole &&
+    begin refused '[redcot-a:1, "redcot-b:1 user=absent port=2222"]' && finished 5 && said '`ssh -p 2222 absent@redcot-b true`'
+}
 hosts_unreachable_at_the_start() {
   "$NET" cut redcot-c && begin unreachable "$(hosts_of a c)"
   finished 5 && said 'host redcot-c: ssh cannot connect' && [[ ! -e $folder/unreachable/metrics.jsonl ]]
@@ -180,7 +188,7 @@ part_hosts() {
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   "$NET" down && "$NET" up 4 || return 1
   hosts_job
-  for check in undisturbed table unshared_workdir unreachable_at_the_start killed_rank all_processes_of_a_host stopped_rank \
+  for check in undisturbed table logins unshared_workdir unreachable_at_the_start killed_rank all_processes_of_a_host stopped_rank \
     first_rank_cut_and_healed former_start_comes_back elastic spare budget read_only_remount without_home without_ssh; do
     [[ $check == undisturbed || -z ${ONLY_HOSTS:-} || " $ONLY_HOSTS " == *" $check "* ]] || continue
     say "hosts: $check"

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/words.h"
+#include "launch/login.h"
 #include "launch/rank_environment.h"
 #include "launch/threads_per_rank.h"
 #include "shard/mesh_of.h"
@@ -142,7 +143,7 @@ LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slu
   } else {
     const auto ranks = ranks_on(usable, plan.n_ranks);
     for (std::size_t h = 0; h < usable.size(); h++)
-      if (ranks[h] > 0) plan.hosts.push_back({usable[h].name, ranks[h]});
+      if (ranks[h] > 0) plan.hosts.push_back({usable[h].name, ranks[h], usable[h].login});
   }
   const bool several = plan.hosts.size() > 1;
   std::vector<const HostFacts*> facts;
@@ -206,7 +207,9 @@ std::string ssh_arguments(const Environment& environment) {
   };
   const std::string agent = of("OMPI_MCA_plm_rsh_agent"), own = of("OMPI_MCA_plm_rsh_args");
   const std::string program = agent.substr(0, agent.find(' '));
-  if (!agent.empty() && program.substr(program.rfind('/') + 1).find("ssh") == std::string::npos) return "";
+  const bool ours = !of(kLoginsVariable).empty();  // becomes ssh
+  if (!agent.empty() && !ours && program.substr(program.rfind('/') + 1).find("ssh") == std::string::npos)
+    return "";
   // ssh takes the first value of an option.
   return own + (own.empty() ? "" : " ") + "-o BatchMode=yes -o ConnectTimeout=10";
 }

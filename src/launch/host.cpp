@@ -110,18 +110,100 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-std::vector<Host> parse_entry(std::string_view text, const std::string& where) {
+constexpr const char* kForm =
+    "expected name or name:slots, like node1:8, and as needed user=, port=, identity= or address=";
+
+// The hosts of the first word of an entry.
+std::vector<Host> parse_names(std::string_view text, const std::string& where) {
+  HostLogin login;
+  if (const std::size_t at = text.find('@'); at != std::string_view::npos) {
+    login.user = text.substr(0, at);
+    text.remove_prefix(at + 1);
+  }
   const std::size_t colon = text.find(':');
+  if (colon != std::string_view::npos && text.find(':', colon + 1) != std::string_view::npos &&
+      text.find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos)
+    throw UsageError("{}: '{}' is an IPv6 address; give the host a name, like `node1 slots=8 address={}`",
+                     where, excerpt(text), excerpt(text));
   const int slots = colon == std::string_view::npos ? 1 : parse_slots(text.substr(colon + 1), where);
   std::vector<Host> hosts;
   for (std::string& name : expand_brackets(text.substr(0, colon), where)) {
     if (!is_name(name))
-      throw UsageError(
-          "{}: '{}' is not a host name; expected name or name:slots, like node1:8 (letters, digits, '-', "
-          "'.', '_')",
-          where, excerpt(name));
-    hosts.push_back({std::move(name), slots});
+      throw UsageError("{}: '{}' is not a host name (letters, digits, '-', '.', '_'); {}", where,
+                       excerpt(name), kForm);
+    hosts.push_back({std::move(name), slots, login});
   }
+  return hosts;
+}
+
+// The words of an entry after its first.
+class EntryWords {
+ public:
+  EntryWords(std::vector<Host>& hosts, std::string name, bool counted, const std::string& where)
+      : hosts_(hosts), name_(std::move(name)), where_(where), counted_(counted) {}
+
+  void add(std::string_view word) {
+    const std::size_t equals = word.find('=');
+    const std::string_view key = word.substr(0, equals);
+    const std::string_view value = equals == std::string_view::npos ? "" : word.substr(equals + 1);
+    if (key == "slots") {
+      if (counted_) throw UsageError("{}: the slots of {} are given twice", where_, name_);
+      for (Host& h : hosts_) h.slots = parse_slots(value, where_);
+      counted_ = true;
+    } else if (key == "max_slots" || key == "max-slots") {
+      most_ = parse_slots(value, where_);
+    } else if (key == "port") {
+      const i64 port = digits(value);
+      if (port < 1 || port > 65535)
+        throw UsageError("{}: '{}' is not a port; expected port=1 to port=65535", where_, excerpt(word));
+      for (Host& h : hosts_) h.login.port = static_cast<int>(port);
+    } else if (std::string HostLogin::*field = text_field(key)) {
+      // ssh would take a text that begins with a dash for an option.
+      if (value.empty() || value.front() == '-')
+        throw UsageError("{}: '{}' has no usable value; expected {}=TEXT", where_, excerpt(word), key);
+      if (!(hosts_[0].login.*field).empty())
+        throw UsageError("{}: the {} of {} is given twice", where_, key, name_);
+      if (key == "address" && hosts_.size() > 1)
+        throw UsageError("{}: {} hosts cannot have one address; give each its own entry", where_,
+                         hosts_.size());
+      for (Host& h : hosts_) h.login.*field = value;
+    } else {
+      throw UsageError("{}: unknown word '{}'; {}", where_, excerpt(word), kForm);
+    }
+  }
+
+  void end() const {
+    if (most_ && most_ < hosts_[0].slots)
+      throw UsageError("{}: {} has slots={}, but max_slots={}; raise max_slots", where_, name_,
+                       hosts_[0].slots, most_);
+  }
+
+ private:
+  static std::string HostLogin::*text_field(std::string_view key) {
+    return key == "user"       ? &HostLogin::user
+           : key == "identity" ? &HostLogin::identity
+           : key == "address"  ? &HostLogin::address
+                               : nullptr;
+  }
+
+  std::vector<Host>& hosts_;
+  const std::string name_;
+  const std::string& where_;
+  bool counted_;
+  int most_ = 0;
+};
+
+std::vector<Host> parse_entry(std::string_view text, const std::string& where) {
+  const auto words = words_of(text);
+  const std::string_view first = words.empty() ? text : words[0];
+  std::vector<Host> hosts = parse_names(first, where);
+  const std::string_view name = first.substr(0, first.find(':'));
+  if (hosts[0].login.user.empty() ? name.find('@') != std::string_view::npos : hosts[0].login.user[0] == '-')
+    throw UsageError("{}: '{}' names no user; expected user@name", where, excerpt(first));
+  EntryWords rest(hosts, std::string(name.substr(name.find('@') + 1)),
+                  first.find(':') != std::string_view::npos, where);
+  for (std::size_t i = 1; i < words.size(); i++) rest.add(words[i]);
+  rest.end();
   return hosts;
 }
 
@@ -144,6 +226,15 @@ bool same_host(std::string_view a, std::string_view b) {
   const bool one_is_brief =
       (a.find('.') == std::string_view::npos) != (b.find('.') == std::string_view::npos);
   return one_is_brief && brief_name(a) == brief_name(b);
+}
+
+std::string text_of(const Host& h) {
+  std::string text = fmt::format("{}:{}", h.name, h.slots);
+  if (!h.login.user.empty()) text += " user=" + h.login.user;
+  if (h.login.port) text += fmt::format(" port={}", h.login.port);
+  if (!h.login.identity.empty()) text += " identity=" + h.login.identity;
+  if (!h.login.address.empty()) text += " address=" + h.login.address;
+  return text;
 }
 
 void HostList::add(std::vector<Host> hosts, const std::string& where) {
@@ -185,31 +276,9 @@ std::vector<Host> parse_hostfile(std::string_view text, const std::string& file)
     text.remove_prefix(std::min(end + 1, text.size()));
     number++;
     const std::string where = fmt::format("{}:{}", file, number);
-    const auto words = words_of(line.substr(0, line.find('#')));
-    if (words.empty()) continue;
-    std::vector<Host> entry = parse_entry(words[0], where);
-    const std::string name(words[0].substr(0, words[0].find(':')));
-    bool counted = words[0].find(':') != std::string_view::npos;
-    int most = 0;
-    for (std::size_t i = 1; i < words.size(); i++) {
-      const std::size_t equals = words[i].find('=');
-      const std::string_view key = words[i].substr(0, equals);
-      const std::string_view value = equals == std::string_view::npos ? "" : words[i].substr(equals + 1);
-      if (key == "slots") {
-        if (counted) throw UsageError("{}: the slots of {} are given twice", where, name);
-        for (Host& h : entry) h.slots = parse_slots(value, where);
-        counted = true;
-      } else if (key == "max_slots" || key == "max-slots") {
-        most = parse_slots(value, where);
-      } else {
-        throw UsageError("{}: unknown word '{}'; expected `name`, `name:slots` or `name slots=N`", where,
-                         excerpt(words[i]));
-      }
-    }
-    if (most && most < entry[0].slots)
-      throw UsageError("{}: {} has slots={}, but max_slots={}; raise max_slots", where, name, entry[0].slots,
-                       most);
-    list.add(std::move(entry), where);
+    line = line.substr(0, line.find('#'));
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    list.add(line, where);
   }
   if (list.hosts().empty())
     throw UsageError("{}: the hostfile names no host; expected one a line, like `node1 slots=8`", file);

@@ -13,11 +13,22 @@
 
 namespace redco {
 
+// How ssh reaches a host, where it differs from what ssh's own configuration says.
+struct HostLogin {
+  std::string user, identity, address;  // identity: a file with a private key; address: instead of the name
+  int port = 0;                         // 0: not given
+  bool given() const { return port || !user.empty() || !identity.empty() || !address.empty(); }
+  bool operator==(const HostLogin&) const = default;
+};
+
 struct Host {
   std::string name;
   int slots = 1;  // the largest number of ranks on this host
+  HostLogin login{};
   bool operator==(const Host&) const = default;
 };
+// An entry of parallel.hosts: "node1:8 user=ann port=2222".
+std::string text_of(const Host& host);
 
 // The name without its domain, in lower case; an IP address unchanged.
 std::string brief_name(std::string_view name);
@@ -26,8 +37,10 @@ bool same_host(std::string_view a, std::string_view b);
 
 // A list of hosts, built entry by entry. An entry is `node1`, `node1:8`, or compressed as SLURM writes it,
 // `node[1-3,07]:8` (eight slots on each of node1 node2 node3 node07; several brackets multiply). A host
-// without a number has one slot. `where` begins the message of a UsageError: a bad entry, a host named twice,
-// or more than 2^20 slots.
+// without a number has one slot. Words may follow: `slots=8`, `max_slots=8` (of Open MPI's hostfiles; not
+// less than slots), and HostLogin's `user=ann`, `port=2222`, `identity=FILE`, `address=fd00::7`; `ann@node1`
+// is `node1 user=ann`. `where` begins the message of a UsageError: a bad entry, a host named twice, or more
+// than 2^20 slots.
 class HostList {
  public:
   void add(std::string_view entry, const std::string& where);
@@ -47,8 +60,7 @@ class HostList {
 std::vector<Host> parse_list(std::string_view text, const std::string& where);
 // The entries of parallel.hosts.
 std::vector<Host> parse_hosts(const std::vector<std::string>& entries);
-// A hostfile: one entry a line, or Open MPI's `node1 slots=8 max_slots=8`; empty lines and #-comments are
-// skipped. max_slots must not be less than slots. Errors name file and line.
+// A hostfile: one entry a line; empty lines and #-comments are skipped. Errors name file and line.
 std::vector<Host> parse_hostfile(std::string_view text, const std::string& file);
 std::vector<Host> read_hostfile(const std::string& path);
 // The hosts that a job names: parallel.hosts or parallel.hostfile; UsageError where both are set. Empty

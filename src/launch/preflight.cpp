@@ -15,6 +15,7 @@
 #include "base/words.h"
 #include "launch/capture.h"
 #include "launch/join/server.h"
+#include "launch/login.h"
 #include "launch/watch/wire.h"
 
 namespace redco {
@@ -96,8 +97,8 @@ class Nonce {
   bool made_ = false;
 };
 
-void explain(const LaunchRequest& r, const std::string& program, const Answered& got, double limit,
-             HostAnswer& a) {
+void explain(const LaunchRequest& r, const Host& host, const std::string& program, const Answered& got,
+             double limit, HostAnswer& a) {
   if (got.code == kNotJoined) {
     a.failure = {StartFailure::Kind::no_connection, a.host, "its process has not joined"};
     a.problem = fmt::format("host {}: its redco process has not joined, or has left. Start it again", a.host);
@@ -113,10 +114,11 @@ void explain(const LaunchRequest& r, const std::string& program, const Answered&
     a.failure = find_start_failure(got.err);
     a.failure.host = a.host;  // ssh's text may have an address or an alias
   }
+  a.failure.target = ssh_target(host);
   if (a.failure.kind == StartFailure::Kind::unknown && !is_here(r, a.host)) {
     std::string text = got.err.substr(0, got.err.find('\n'));
-    a.problem = fmt::format("host {0}: `redco hosts --here` {1}{2}. Check `ssh {0} {3} env`", a.host,
-                            got.problem, text.empty() ? "" : ": " + excerpt(text, 160), program);
+    a.problem = fmt::format("host {}: `redco hosts --here` {}{}. Check `ssh {} {} env`", a.host, got.problem,
+                            text.empty() ? "" : ": " + excerpt(text, 160), a.failure.target, program);
     return;
   }
   a.problem = start_failure_message(a.failure);
@@ -159,7 +161,10 @@ std::vector<HostAnswer> ask_hosts(const LaunchRequest& r, const PreflightNeeds& 
     HostAnswer a;
     a.host = h.name;
     const bool here = is_here(r, h.name);
-    a.way = here ? "here" : agent.empty() ? "no ssh" : file_name(agent[0]);
+    a.way = here                                   ? "here"
+            : agent.empty()                        ? "no ssh"
+            : r.environment.count(kLoginsVariable) ? "ssh"
+                                                   : file_name(agent[0]);
     std::vector<std::string> argv = {"sh", "-c", script};
     if (!here) {
       argv = agent;
@@ -195,7 +200,7 @@ std::vector<HostAnswer> ask_hosts(const LaunchRequest& r, const PreflightNeeds& 
       }
       continue;
     }
-    explain(r, program, got, limit, a);
+    explain(r, needs.hosts[i], program, got, limit, a);
   }
   return out;
 }

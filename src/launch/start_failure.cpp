@@ -84,6 +84,7 @@ StartFailure find_start_failure(std::string_view text) {
 std::string start_failure_message(const StartFailure& f) {
   using Kind = StartFailure::Kind;
   const std::string name = f.host.empty() ? "HOST" : f.host;
+  const std::string target = f.target.empty() ? name : f.target;
   switch (f.kind) {
     case Kind::no_ssh:
       return "this host has no ssh, which mpirun needs to start ranks. Install it: apt-get install "
@@ -91,29 +92,29 @@ std::string start_failure_message(const StartFailure& f) {
     case Kind::unknown_name:
       return fmt::format(
           "host {0}: ssh does not know this name. Correct it in parallel.hosts, or add it to DNS or "
-          "/etc/hosts; then check `ssh {0} true`",
-          name);
+          "/etc/hosts; then check `ssh {1} true`",
+          name, target);
     case Kind::no_connection:
       return fmt::format(
-          "host {0}: ssh cannot connect{1}. Check that the host is up and runs sshd: `ssh {0} true`", name,
-          f.what.empty() ? "" : ": " + f.what);
+          "host {}: ssh cannot connect{}. Check that the host is up and runs sshd: `ssh {} true`", name,
+          f.what.empty() ? "" : ": " + f.what, target);
     case Kind::denied:
       return fmt::format(
           "{}: ssh asks for a password, which a launch cannot answer. Run `ssh-copy-id {}`, then check `ssh "
           "{} true`",
-          host_or(f.host, "a host"), name, name);
+          host_or(f.host, "a host"), target, target);
     case Kind::unknown_key:
       return fmt::format("{}: ssh does not know its key. Run `ssh {} true` once and accept the key",
-                         host_or(f.host, "a host"), name);
+                         host_or(f.host, "a host"), target);
     case Kind::no_open_mpi:
       return fmt::format(
           "{} lacks Open MPI (its program orted). Install it there: apt-get install openmpi-bin; then check "
           "`ssh {} orted --version`",
-          host_or(f.host, "a host"), name);
+          host_or(f.host, "a host"), target);
     case Kind::no_program:
       return fmt::format(
-          "host {0} cannot run {1}. Install redco there at the same path; then check `ssh {0} {1} env`",
-          f.host, f.what);
+          "host {0} cannot run {1}. Install redco there at the same path; then check `ssh {2} {1} env`",
+          f.host, f.what, target);
     case Kind::no_folder:
       return fmt::format(
           "host {} has no folder {}. Start redco in a folder that all hosts share, or create the folder "

@@ -20,8 +20,9 @@ struct StartFailure {
     slots,          // more ranks than slots
     cores,          // ranks x threads do not fit the host's cores
   } kind = Kind::unknown;
-  std::string host;  // "": unknown
-  std::string what;  // no_program, no_folder: its path; no_connection: the system's reason, or ""
+  std::string host;      // "": unknown
+  std::string what;      // no_program, no_folder: its path; no_connection: the system's reason, or ""
+  std::string target{};  // what ssh takes for the host: "-p 2222 ann@node1"; "": the host
 };
 
 // Whether a line is ssh's or a remote shell's report of a failed start: "ssh: connect to host ...", "...

@@ -26,6 +26,7 @@
 #include "launch/find_mpirun.h"
 #include "launch/join/member.h"
 #include "launch/join/server.h"
+#include "launch/login.h"
 #include "launch/rank_environment.h"
 #include "launch/rank_errors.h"
 #include "launch/resource_limits.h"
@@ -95,9 +96,10 @@ LaunchRequest launch_request(const JobConfig& job) {
   r.hosts = p.hosts;
   r.hostfile = p.hostfile;
   r.threads_per_rank = p.threads_per_rank;
+  r.rank = is_rank_process();
+  if (!r.rank) use_logins(hosts_of_job(p.hosts, p.hostfile), program_path());
   r.environment = current_environment();
   r.for_ranks = parse_environment(p.environment.values, r.environment);
-  r.rank = is_rank_process();
   r.root = geteuid() == 0;
   r.fault_timeout = job.fault.timeout;
   r.here = facts_of(this_machine());

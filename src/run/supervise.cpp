@@ -242,7 +242,7 @@ class Launcher {
     }
     launch.hosts.clear();
     launch.hostfile.reset();
-    for (const Host& h : good) launch.hosts.push_back(fmt::format("{}:{}", h.name, h.slots));
+    for (const Host& h : good) launch.hosts.push_back(text_of(h));
     launch.n_ranks = n;
     if (n < n_ranks_) {
       missing_ = bad;

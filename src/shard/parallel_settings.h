@@ -83,10 +83,13 @@ struct ParallelSettings {
         .at_least(1)
         .at_most(1 << 20)
         .on_resume(OnResume::note);
-    v.field("hosts", hosts, "hosts to run on, as name or name:slots; empty: this machine")
+    v.field(
+         "hosts", hosts,
+         "hosts to run on, as name or name:slots, as needed with user=, port=, identity= or address= for ssh (`node1:8 "
+         "user=ann port=2222`); empty: this machine")
         .one_or_more()
         .on_resume(OnResume::free);
-    v.field("hostfile", hostfile, "file with one host per line, as name, name:slots or `name slots=N`")
+    v.field("hostfile", hostfile, "file with one host per line, as in hosts, or as `name slots=N`")
         .path()
         .on_resume(OnResume::free);
     v.field("threads_per_rank", threads_per_rank,

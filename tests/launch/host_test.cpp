@@ -28,13 +28,36 @@ TEST(Host, BadEntriesAreNamedWithTheReason) {
   for (const char* bad :
        {"n:", "n:x", "n:-1", "n:1x", "n: 8", "n:65537", "n:99999999999999999999", "n:8:8", "n:1.5"})
     EXPECT_THAT(message(bad), HasSubstr("is not a number of slots")) << bad;
-  for (const char* bad : {"", ":8", "a b", "-oProxyCommand=x:2", "a,b", "a/b", "$(x)", "n\n", "\xff"})
+  for (const char* bad : {"", ":8", "-oProxyCommand=x:2", "a,b", "a/b", "$(x)", "n\n", "\xff"})
     EXPECT_THAT(message(bad), HasSubstr("is not a host name")) << bad;
   EXPECT_THAT(message(std::string(254, 'a')), HasSubstr("is not a host name"));
   EXPECT_THAT(message("ok:2"), HasSubstr("hosts[1]: host ok is named twice (first: parallel.hosts[0])"));
   std::vector<std::string> many;
   for (int i = 0; i < 17; i++) many.push_back(fmt::format("n{}:65536", i));
   EXPECT_THAT(usage_error([&] { parse_hosts(many); }), HasSubstr("more than 1048576 slots"));
+}
+
+TEST(Host, EntriesMaySayHowSshReachesThem) {
+  const Host n1{"n1", 8, {.user = "ann", .identity = "~/.ssh/k", .port = 2222}};
+  EXPECT_THAT(parse_hosts({"n1:8 user=ann port=2222 identity=~/.ssh/k"}), ElementsAre(n1));
+  EXPECT_THAT(parse_hosts({"ann@n1  slots=8 identity=~/.ssh/k port=2222"}), ElementsAre(n1));
+  EXPECT_THAT(parse_hosts({text_of(n1)}), ElementsAre(n1));
+  const Host six{"n2", 1, {.address = "fd00::7"}};
+  EXPECT_THAT(parse_hosts({"n2 address=fd00::7", text_of({"n3"})}), ElementsAre(six, Host{"n3"}));
+  EXPECT_THAT(parse_hostfile("m[1-2] slots=2 user=bo # all\n", "h"),
+              ElementsAre(Host{"m1", 2, {.user = "bo"}}, Host{"m2", 2, {.user = "bo"}}));
+  const auto message = [](std::string bad) { return usage_error([&] { parse_hosts({bad}); }); };
+  EXPECT_THAT(message("a b"), HasSubstr("parallel.hosts[0]: unknown word 'b'; expected name or name:slots"));
+  EXPECT_THAT(message("fd00::7"),
+              HasSubstr("IPv6 address; give the host a name, like `node1 slots=8 address=fd00::7`"));
+  for (const char* bad : {"a port=0", "a port=x", "a port=65536", "a port"})
+    EXPECT_THAT(message(bad), HasSubstr("is not a port; expected port=1 to port=65535")) << bad;
+  for (const char* bad : {"a user=", "a user=-oProxyCommand=x", "a identity=-x", "a address=-x"})
+    EXPECT_THAT(message(bad), HasSubstr("has no usable value")) << bad;
+  EXPECT_THAT(message("@a"), HasSubstr("names no user"));
+  EXPECT_THAT(message("-oProxyCommand=x@a"), HasSubstr("names no user"));
+  EXPECT_THAT(message("bo@a user=cy"), HasSubstr("the user of a is given twice"));
+  EXPECT_THAT(message("a[1-2] address=10.0.0.1"), HasSubstr("2 hosts cannot have one address"));
 }
 
 TEST(Hosts, NamesOfOneHost) {
