@@ -134,9 +134,10 @@ LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slu
   plan.n_ranks = r.n_ranks ? *r.n_ranks : !usable.empty() ? total_slots(usable) : r.n_model_shards;
   MeshNames names;
   if (!r.n_ranks)
-    names.given_ranks = fmt::format(
-        "n_ranks={} ({})", plan.n_ranks,
-        slurm && r.hosts.empty() && !r.hostfile ? "the tasks of the allocation" : "the slots of the hosts");
+    names.given_ranks = fmt::format("n_ranks={} ({})", plan.n_ranks,
+                                    slurm && r.hosts.empty() && !r.hostfile ? "the tasks of the allocation"
+                                    : r.hosts_source.empty()                ? "the slots of the hosts"
+                                                             : "the slots in " + r.hosts_source);
   mesh_of(plan.n_ranks, r.n_model_shards, names);
   if (usable.empty()) {
     plan.hosts = {{"localhost", static_cast<int>(plan.n_ranks)}};
@@ -145,6 +146,9 @@ LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slu
     for (std::size_t h = 0; h < usable.size(); h++)
       if (ranks[h] > 0) plan.hosts.push_back({usable[h].name, ranks[h], usable[h].login});
   }
+  if (!r.hosts_source.empty())
+    plan.notes.push_back(fmt::format("{} on {} of {}", counted(plan.n_ranks, "rank"),
+                                     counted(static_cast<i64>(plan.hosts.size()), "host"), r.hosts_source));
   const bool several = plan.hosts.size() > 1;
   std::vector<const HostFacts*> facts;
   for (const Host& h : plan.hosts) facts.push_back(facts_for(r, h.name));

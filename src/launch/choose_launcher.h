@@ -27,6 +27,7 @@ struct LaunchRequest {
   i64 n_model_shards = 1;
   std::optional<i64> n_ranks;      // none: slots of the hosts, tasks of the allocation, or n_model_shards
   std::vector<std::string> hosts;  // parallel.hosts
+  std::string hosts_source;        // "": the job; else what gave the hosts (launch/batch_hosts.h)
   std::optional<std::string> hostfile;  // parallel.hostfile
   std::optional<i64> threads_per_rank;  // none: auto
   double fault_timeout = 60;            // s after which a silent host counts as lost; 0: never

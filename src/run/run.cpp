@@ -22,6 +22,7 @@
 #include "comm/group.h"
 #include "comm/mpi_library.h"
 #include "kernels/threads.h"
+#include "launch/batch_hosts.h"
 #include "launch/child_process.h"
 #include "launch/find_mpirun.h"
 #include "launch/join/member.h"
@@ -103,6 +104,10 @@ LaunchRequest launch_request(const JobConfig& job) {
   r.root = geteuid() == 0;
   r.fault_timeout = job.fault.timeout;
   r.here = facts_of(this_machine());
+  if (r.rank || !r.hosts.empty() || r.hostfile || r.environment.count("SLURM_JOB_ID")) return r;
+  const BatchHosts batch = batch_hosts(r.environment);
+  for (const Host& h : batch.hosts) r.hosts.push_back(text_of(h));
+  r.hosts_source = batch.source;
   return r;
 }
 

@@ -1,12 +1,11 @@
 #include "launch/join/starter.h"
 
-#include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <sstream>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/words.h"
+#include "launch/batch_hosts.h"
 #include "launch/host.h"
 
 namespace redco {
@@ -32,15 +31,6 @@ struct Told {
   std::optional<i64> n, id, port;
   std::string host0, source;
 };
-
-// The different hosts of a file with one name a line, in order.
-std::vector<std::string> hosts_in_file(const std::string& path) {
-  std::ifstream in(path);
-  std::vector<std::string> out;
-  for (std::string name; in >> name && out.size() < 65536;)
-    if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
-  return out;
-}
 
 Told torch(const Environment& e) {
   Told t;
@@ -71,28 +61,19 @@ Told slurm(const Environment& e) {
   return t;
 }
 
-Told pbs(const Environment& e) {
+// PBS_NODENUM counts from 0, LSF_PM_TASKID from 1.
+Told batch(const Environment& e) {
   Told t;
-  t.id = integer(e, "PBS_NODENUM");
-  const auto hosts = hosts_in_file(text(e, "PBS_NODEFILE"));
-  if (hosts.empty()) return t;
-  t.n = static_cast<i64>(hosts.size());
-  t.host0 = hosts[0];
-  t.source = "PBS_NODENUM and PBS_NODEFILE";
-  return t;
-}
-
-// LSB_MCPU_HOSTS: "node1 4 node2 4"; LSF_PM_TASKID counts from 1.
-Told lsf(const Environment& e) {
-  Told t;
-  if (const auto id = integer(e, "LSF_PM_TASKID"); id && *id > 0) t.id = *id - 1;
-  std::istringstream in(text(e, "LSB_MCPU_HOSTS"));
-  std::string name;
-  for (i64 slots = 0, n = 0; in >> name >> slots;) {
-    if (n == 0) t.host0 = name;
-    t.n = ++n;
-  }
-  t.source = "LSF_PM_TASKID and LSB_MCPU_HOSTS";
+  // Some PBS write the file on the first host only.
+  if (const std::string file = text(e, "PBS_NODEFILE"); !file.empty() && !exists(file)) return t;
+  const BatchHosts given = batch_hosts(e);
+  if (given.hosts.empty()) return t;
+  const bool pbs = given.source == "PBS_NODEFILE";
+  t.id = integer(e, pbs ? "PBS_NODENUM" : "LSF_PM_TASKID");
+  if (t.id && !pbs) t.id = *t.id > 0 ? std::optional(*t.id - 1) : std::nullopt;
+  t.n = static_cast<i64>(given.hosts.size());
+  t.host0 = given.hosts[0].name;
+  t.source = (pbs ? "PBS_NODENUM and " : "LSF_PM_TASKID and ") + given.source;
   return t;
 }
 
@@ -117,7 +98,7 @@ std::optional<JoinPlace> join_place(const JoinOptions& o, const Environment& e) 
   t.port = o.host0_port;
   std::vector<std::string> sources;
   if (asked) sources.emplace_back("the options");
-  for (const Told& starter : {by_torch, kubernetes(e), slurm(e), pbs(e), lsf(e)}) {
+  for (const Told& starter : {by_torch, kubernetes(e), slurm(e), batch(e)}) {
     // Its number of this process comes with its number of processes, unless it does not know that.
     if (t.id && t.n && !t.host0.empty()) break;
     if (!starter.id || (t.n && starter.n && *starter.n != *t.n)) continue;
