@@ -116,18 +116,4 @@ std::string name_unpacked(const std::string& path) {
   return name;
 }
 
-std::string read_unpacked(const std::string& path, u64 max_bytes) {
-  InputFile file = InputFile::open(path);
-  std::string out;
-  char chunk[1 << 15];
-  while (const std::size_t n = file.read(chunk, sizeof chunk)) {
-    if (out.size() + n > max_bytes) {
-      throw ContentsError("{}: more than {}{}", path, human_bytes(max_bytes),
-                          file.is_compressed() ? ", unpacked" : "");
-    }
-    out.append(chunk, n);
-  }
-  return out;
-}
-
 }  // namespace redco

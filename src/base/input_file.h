@@ -63,7 +63,4 @@ class LineReader {
 // The path in lower case, without .gz or .zst: its end tells the format of the contents.
 std::string name_unpacked(const std::string& path);
 
-// A whole file, unpacked. Throws ContentsError if it unpacks to more than max_bytes.
-std::string read_unpacked(const std::string& path, u64 max_bytes);
-
 }  // namespace redco

@@ -318,14 +318,4 @@ std::vector<int> ranks_on(const std::vector<Host>& hosts, i64 n_ranks) {
   return ranks;
 }
 
-int host_of_rank(const std::vector<Host>& hosts, i64 rank) {
-  i64 at = 0;
-  for (std::size_t h = 0; h < hosts.size(); h++) {
-    at += hosts[h].slots;
-    if (rank < at) return static_cast<int>(h);
-  }
-  REDCO_CHECK(false, "rank {} of {} slots", rank, at);
-  return -1;
-}
-
 }  // namespace redco

@@ -71,7 +71,5 @@ std::vector<Host> hosts_of_job(const std::vector<std::string>& hosts,
 i64 total_slots(const std::vector<Host>& hosts);
 // Ranks on each host when n_ranks fill them in order. UsageError when there are more ranks than slots.
 std::vector<int> ranks_on(const std::vector<Host>& hosts, i64 n_ranks);
-// Index of the host of a rank.
-int host_of_rank(const std::vector<Host>& hosts, i64 rank);
 
 }  // namespace redco

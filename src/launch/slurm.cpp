@@ -132,13 +132,4 @@ std::string resume_of_start(const std::string& resume, const std::string& job_of
   return again && began && resume == "never" ? "auto" : resume;
 }
 
-bool lists_pmix(std::string_view mpi_list) {
-  for (std::size_t at = 0; (at = mpi_list.find("pmix", at)) != std::string_view::npos; at += 4) {
-    const bool begins =
-        at == 0 || std::string_view(" \t\n,").find(mpi_list[at - 1]) != std::string_view::npos;
-    if (begins) return true;
-  }
-  return false;
-}
-
 }  // namespace redco

@@ -48,7 +48,4 @@ std::string slurm_job_name(const Environment& environment);
 std::string resume_of_start(const std::string& resume, const std::string& job_of_run,
                             const Environment& environment);
 
-// Whether the output of `srun --mpi=list` names pmix.
-bool lists_pmix(std::string_view mpi_list);
-
 }  // namespace redco

@@ -325,11 +325,6 @@ Tensor widened(const Tensor& t) {
   return wide;
 }
 
-View local_rows(const Tensor& t, const Range& rows) {
-  const i64 row = t.local()[0] > 0 ? t.local_stored() / t.local()[0] : 0;
-  return t.view().flat(rows.begin * row, rows.size() * row);
-}
-
 void gather_rows_in_place(const std::vector<RowParts>& tensors) {
   Context& c = Context::current();
   const Mesh& mesh = c.mesh();

@@ -34,11 +34,8 @@ std::optional<Gathering> start_gathering(const Tensor& t);
 // A tensor of a storage type as fp32, in scratch memory; others are returned unchanged.
 Tensor widened(const Tensor& t);
 
-// Rows [rows.begin, rows.end) of the local block, as one contiguous view.
-View local_rows(const Tensor& t, const Range& rows);
-
 // Completes tensors of which each rank has written the rows that are its part: `parts` is the layout of
-// `whole` with dim 0 sharded over more axes. In place; one call of each such axis for all of them.
+// `whole` with state_dim() sharded over more axes. In place; one call of each such axis for all of them.
 struct RowParts {
   Tensor whole;
   Layout parts;

@@ -58,10 +58,10 @@ ParamKind find_kind(const ParamIndex& x, int i) {
 
 }  // namespace
 
-std::vector<ParamKind> find_kinds(const ParamIndex& x, bool use_hints) {
+std::vector<ParamKind> find_kinds(const ParamIndex& x) {
   std::vector<ParamKind> kinds;
   for (int i = 0; i < x.n(); ++i) {
-    ParamKind k = use_hints && x.param(i).kind ? *x.param(i).kind : find_kind(x, i);
+    ParamKind k = x.param(i).kind ? *x.param(i).kind : find_kind(x, i);
     if (x.rank(i) < 2 && is_matrix(k)) k = ParamKind::other;  // a hint that does not fit the shape
     if (k == ParamKind::conv && x.rank(i) < 3) k = ParamKind::linear;
     kinds.push_back(k);

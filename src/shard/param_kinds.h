@@ -7,8 +7,8 @@
 
 namespace redco {
 
-// One kind per parameter. If use_hints, ParamInfo::kind decides where it is set and fits the shape.
-std::vector<ParamKind> find_kinds(const ParamIndex& index, bool use_hints);
+// One kind per parameter. ParamInfo::kind decides where it is set and fits the shape.
+std::vector<ParamKind> find_kinds(const ParamIndex& index);
 
 // Whether a parameter of this kind is a matrix, which a rule may cut.
 bool is_matrix(ParamKind kind);

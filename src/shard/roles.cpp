@@ -14,14 +14,14 @@ namespace {
 
 class Finder {
  public:
-  Finder(const std::vector<ParamInfo>& params, const std::vector<ParamName>& names, bool use_hints)
-      : index_(params, names), use_hints_(use_hints), out_(params.size()) {
-    const std::vector<ParamKind> kinds = find_kinds(index_, use_hints);
+  Finder(const std::vector<ParamInfo>& params, const std::vector<ParamName>& names)
+      : index_(params, names), out_(params.size()) {
+    const std::vector<ParamKind> kinds = find_kinds(index_);
     for (int i = 0; i < n(); ++i) out_[i].kind = kinds[i];
   }
 
   std::vector<RoleInfo> run() {
-    if (use_hints_ && declares_roles()) {
+    if (declares_roles()) {
       take_declared_roles();
     } else {
       find_heads_and_tables();
@@ -211,16 +211,14 @@ class Finder {
   }
 
   const ParamIndex index_;
-  const bool use_hints_;
   std::vector<RoleInfo> out_;
   i64 vocab_ = 0;  // rows of the largest table outside the blocks, or outputs of the LM head
 };
 
 }  // namespace
 
-std::vector<RoleInfo> find_roles(const std::vector<ParamInfo>& params, const std::vector<ParamName>& names,
-                                 bool use_hints) {
-  return Finder(params, names, use_hints).run();
+std::vector<RoleInfo> find_roles(const std::vector<ParamInfo>& params, const std::vector<ParamName>& names) {
+  return Finder(params, names).run();
 }
 
 }  // namespace redco

@@ -47,8 +47,7 @@ struct RoleInfo {
   std::string scope;  // rest: tensors of the same scope alternate
 };
 
-// One entry per parameter. If use_hints, given kinds and roles are used instead of detected ones.
-std::vector<RoleInfo> find_roles(const std::vector<ParamInfo>& params, const std::vector<ParamName>& names,
-                                 bool use_hints);
+// One entry per parameter. Given kinds and roles are used instead of detected ones.
+std::vector<RoleInfo> find_roles(const std::vector<ParamInfo>& params, const std::vector<ParamName>& names);
 
 }  // namespace redco

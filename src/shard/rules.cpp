@@ -273,18 +273,12 @@ std::vector<int> spec_dims(ParamKind kind, int n_dims) {
   return dims;
 }
 
-std::vector<ParamKind> detect_kinds(const std::vector<ParamInfo>& params) {
-  std::vector<ParamKind> kinds;
-  for (const RoleInfo& r : find_roles(params, parse_names(params), false)) kinds.push_back(r.kind);
-  return kinds;
-}
-
 Sharding shard_parameters(const std::vector<ParamInfo>& params, i64 n_model_shards,
                           const std::vector<CustomRule>& custom) {
   check(params, n_model_shards);
   std::vector<CompiledRule> compiled = compile(custom);
   const std::vector<ParamName> names = parse_names(params);
-  const std::vector<RoleInfo> roles = find_roles(params, names, true);
+  const std::vector<RoleInfo> roles = find_roles(params, names);
   Sharding s;
   s.rules.resize(params.size());
   for (const RoleInfo& r : roles) s.kinds.push_back(r.kind);

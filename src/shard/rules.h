@@ -100,9 +100,6 @@ struct Sharding {
 Sharding shard_parameters(const std::vector<ParamInfo>& params, i64 n_model_shards,
                           const std::vector<CustomRule>& custom = {});
 
-// The kinds detected from names, shapes and order; the given kinds are ignored.
-std::vector<ParamKind> detect_kinds(const std::vector<ParamInfo>& params);
-
 // spec_dims(kind, n)[i] is the in-memory dim of entry i in a spec with n entries.
 std::vector<int> spec_dims(ParamKind kind, int n_dims);
 

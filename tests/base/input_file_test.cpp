@@ -43,6 +43,18 @@ std::string zstded(const std::string& text, int level = 3) {
   return out;
 }
 
+// A whole file, unpacked. Throws ContentsError if it unpacks to more than max_bytes.
+std::string read_unpacked(const std::string& path, std::size_t max_bytes) {
+  InputFile file = InputFile::open(path);
+  std::string out;
+  char chunk[1 << 15];
+  while (const std::size_t n = file.read(chunk, sizeof chunk)) {
+    out.append(chunk, n);
+    if (out.size() > max_bytes) throw ContentsError("{}: more than {} bytes", path, max_bytes);
+  }
+  return out;
+}
+
 using std::string_literals::operator""s;
 
 // A frame that decoders ignore; `number` from 0 to 15.

@@ -81,14 +81,6 @@ TEST(DetectSlurm, ContradictionsAreErrors) {
               HasSubstr("SLURM_JOB_NODELIST='n[3-1]': 'n[3-1]' has a bad range"));
 }
 
-TEST(Pmix, IsFoundInSrunsList) {
-  EXPECT_TRUE(lists_pmix(
-      "MPI plugin types are...\n\tcray_shasta\n\tnone\n\tpmi2\n\tpmix\nspecific pmix plugin versions "
-      "available: pmix_v4\n"));
-  EXPECT_FALSE(lists_pmix("MPI plugin types are...\n\tnone\n\tpmi2\n"));
-  EXPECT_FALSE(lists_pmix("nopmix"));
-}
-
 TEST(ArrayTasks, EachHasItsOwnWorkdir) {
   EXPECT_EQ(workdir_of_task("runs/a", {}), "runs/a");
   EXPECT_EQ(workdir_of_task("runs/%a", {}), "runs/%a");

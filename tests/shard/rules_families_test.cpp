@@ -68,7 +68,7 @@ TEST(RulesFamilies, EveryTensorIsCutAtTheExpectedDim) {
 
 TEST(RulesFamilies, KindsAreFoundWithoutHints) {
   for (const Family& f : families()) {
-    const std::vector<ParamKind> kinds = detect_kinds(f.model.params);
+    const std::vector<ParamKind> kinds = shard_parameters(f.model.params, 1).kinds;
     for (std::size_t i = 0; i < kinds.size(); ++i)
       EXPECT_STREQ(name_of(kinds[i]), name_of(f.model.kinds[i])) << f.name << ": " << f.model.params[i].name;
   }

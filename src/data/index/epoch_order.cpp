@@ -94,15 +94,4 @@ i64 StepPlan::consumed(i64 step) const {
   return p.epoch * n_ + p.begin;
 }
 
-i64 StepPlan::step_after(i64 consumed) const {
-  REDCO_CHECK(consumed >= 0, "consumed={}", consumed);
-  const i64 rest = consumed % n_;
-  if (rest % batch_ != 0)
-    throw ContentsError(
-        "[data] the checkpoint is after {} examples, where no step begins with {} examples per epoch and "
-        "global_batch_size={}. It was made with other data or another batch size; restore them",
-        consumed, n_, batch_);
-  return consumed / n_ * steps_ + rest / batch_;
-}
-
 }  // namespace redco

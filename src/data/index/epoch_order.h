@@ -59,10 +59,8 @@ class StepPlan {
   i64 steps_per_epoch() const { return steps_; }
   Place place(i64 step) const;
 
-  // The examples consumed before `step`, and the inverse. step_after() throws ContentsError if no step begins
-  // at this count: the checkpoint has another data size or global batch size.
+  // The examples consumed before `step`.
   i64 consumed(i64 step) const;
-  i64 step_after(i64 consumed) const;
 
  private:
   i64 n_, batch_, steps_;

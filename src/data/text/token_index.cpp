@@ -274,10 +274,6 @@ std::string TokenIndex::data_hash() const {
   return Hash128{state_->header.data_hash[0], state_->header.data_hash[1]}.hex();
 }
 
-double TokenIndex::unigram_entropy_per_byte() const {
-  return unigram_entropy() * static_cast<double>(size()) / static_cast<double>(text_bytes());
-}
-
 void TokenIndex::read(i64 begin, std::span<i32> out, std::span<std::uint8_t> ends) const {
   const auto n = static_cast<i64>(out.size());
   REDCO_CHECK(begin >= 0 && n <= size() && begin <= size() - n, "tokens {}+{} of {}", begin, n, size());

@@ -74,9 +74,8 @@ class TokenIndex {
   std::string data_hash() const;
 
   // Entropy of the unigram distribution of the tokens: the loss of a model that knows only their frequencies,
-  // in nats per token and per byte of text.
+  // in nats per token.
   double unigram_entropy() const;
-  double unigram_entropy_per_byte() const;
 
   // out[k] = token begin + k. REQUIRES 0 <= begin and begin + out.size() <= size(). ContentsError if the file
   // is damaged (an id above max_id()). ends: empty, or of the same size; 1 on the last token of a document,
