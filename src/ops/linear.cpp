@@ -2,155 +2,15 @@
 #include "ops/linear.h"
 
 #include "ops/broadcast.h"
-#include "ops/dispatch.h"
 #include "ops/elementwise.h"
+#include "ops/linear_strategies.h"
+#include "ops/placement_names.h"
 #include "ops/reduce.h"
 #include "ops/shape.h"
 
 namespace redco {
 
 namespace {
-
-const auto R = Placement::replicated();
-const auto P = Placement::partial();
-
-// partial: a Partial operand is never reduced, whatever it costs (linear_partial)
-enum class Sums : std::uint8_t { cheapest, partial };
-
-// The attributes of products with n weights, m of which have a low-rank update: Sums, n, m, and whose is
-// which: bit i is set if weight i has one.
-Sums sums_of(const OpCall::Strategies& s) { return static_cast<Sums>(s.attribute(0)); }
-int weights_of(const OpCall::Strategies& s) { return static_cast<int>(s.attribute(1)); }
-int updates_of(const OpCall::Strategies& s) { return static_cast<int>(s.attribute(2)); }
-bool has_update(const OpCall::Strategies& s, int weight) { return (s.attribute(3) >> weight & 1) != 0; }
-
-using Placements = OpCall::Strategies::Placements;
-Placements repeated(const Placement& p, int n) { return Placements(static_cast<std::size_t>(n), p); }
-// The placements of inputs: one, then those of each further list.
-Placements joined(const Placement& first, std::initializer_list<Placements> lists) {
-  Placements all = {first};
-  for (const Placements& l : lists)
-    for (const Placement& p : l) all.push_back(p);
-  return all;
-}
-
-// y_i[..., N_i] = x[..., K] w_i^T (+ b_i): inputs x, weights, biases (absent ones count). The weights are
-// stationary, and have equal kinds of placements (cut_alike). With updates further inputs a[r, K], then
-// b[N_i, r], and further outputs u = x a^T, of which u b^T is added to y_i.
-void linear_strategies(OpCall::Strategies& s) {
-  const int n = weights_of(s), m = updates_of(s), last = s.input(0).rank() - 1;
-  const Placement x = s.in(0), w = s.in(1);
-  const Placements all_R = repeated(R, n), all_P = repeated(P, n), some_R = repeated(R, m);
-  if (sums_of(s) == Sums::partial && x.is_partial() && w.is_replicated())
-    return s.add(joined(P, {all_R, all_P}), all_P);
-  if (w.is_replicated()) {
-    s.all_replicated(n + m);
-    if (x.is_sharded() && x.dim < last) s.add(joined(x, {all_R, all_R, some_R, some_R}), repeated(x, n + m));
-    if (x.is_partial()) s.add(joined(P, {all_R, all_P, some_R, some_R}), repeated(P, n + m));
-    if (x.is_sharded(last)) {
-      const Placement in = Placement::sharded(1, x.unit);
-      s.add(joined(x, {repeated(in, n), all_P, repeated(in, m), some_R}), repeated(P, n + m));
-    }
-  } else if (w.is_sharded(0)) {
-    Placements weights, biases, bs, outputs;
-    for (int i = 0; i < n; ++i) {
-      const Placement p = s.in(1 + i);
-      weights.push_back(p);
-      biases.push_back(p);
-      if (has_update(s, i)) bs.push_back(p);
-      outputs.push_back(Placement::sharded(last, p.unit));
-    }
-    for (int k = 0; k < m; ++k) outputs.push_back(R);
-    s.add(joined(R, {weights, biases, some_R, bs}), outputs);
-  } else if (w.is_sharded(1)) {
-    s.add(joined(Placement::sharded(last, w.unit), {repeated(w, n), all_P, repeated(w, m), some_R}),
-          repeated(P, n + m));
-  } else if (w.is_partial()) {
-    if (m == 0) s.add(joined(R, {all_P, all_P}), all_P);
-    s.all_replicated(n + m);
-  }
-}
-
-// dx[..., K] = the sum over i of g_i[..., N_i] w_i: inputs g, then weights. With updates further inputs
-// du[..., r], then a[r, K], of which du a is added.
-void input_gradient_strategies(OpCall::Strategies& s) {
-  const int n = weights_of(s), m = updates_of(s), last = s.input(0).rank() - 1;
-  const Placement g = s.in(0), w = s.in(n);
-  const auto with_updates = [&](Placements all, const Placement& du, const Placement& a) {
-    for (int k = 0; k < m; ++k) all.push_back(du);
-    for (int k = 0; k < m; ++k) all.push_back(a);
-    return all;
-  };
-  // The gradients of updates are like those of y, and their a is whole, unless it is cut along K.
-  const auto inputs = [&](const Placements& of_g, const Placements& of_w) {
-    Placements all = of_g;
-    for (const Placement& p : of_w) all.push_back(p);
-    const bool sums = of_w[0].is_sharded(0);
-    return with_updates(all, sums ? P : of_g[0], of_w[0].is_sharded(1) ? of_w[0] : R);
-  };
-  const Placements all_R = repeated(R, n), all_P = repeated(P, n);
-  const bool some_partial = [&] {
-    for (int i = 0; i < n; ++i)
-      if (s.in(i).is_partial()) return true;
-    for (int k = 0; k < m; ++k)
-      if (s.in(2 * n + k).is_partial()) return true;
-    return false;
-  }();
-  if (sums_of(s) == Sums::partial && some_partial && w.is_replicated())
-    return s.add(inputs(all_P, all_R), {P});
-  if (w.is_replicated()) {
-    s.all_replicated();
-    if (g.is_sharded() && g.dim < last) s.add(inputs(repeated(g, n), all_R), {g});
-    if (some_partial) s.add(inputs(all_P, all_R), {P});
-    if (g.is_sharded(last)) {
-      Placements of_g, of_w;
-      for (int i = 0; i < n; ++i) {
-        const Placement p = s.in(i).is_sharded(last) ? s.in(i) : g;
-        of_g.push_back(p);
-        of_w.push_back(Placement::sharded(0, p.unit));
-      }
-      s.add(inputs(of_g, of_w), {P});
-    }
-  } else if (w.is_sharded(1)) {
-    s.add(inputs(all_R, repeated(w, n)), {Placement::sharded(last, w.unit)});
-  } else if (w.is_sharded(0)) {
-    Placements of_g, of_w;
-    for (int i = 0; i < n; ++i) {
-      of_g.push_back(Placement::sharded(last, s.in(n + i).unit));
-      of_w.push_back(s.in(n + i));
-    }
-    s.add(inputs(of_g, of_w), {P});
-  } else if (w.is_partial()) {
-    if (m == 0) s.add(inputs(all_R, all_P), {P});
-    s.all_replicated();
-  }
-}
-
-// dW_i[N_i, K] = g_i^T x: inputs x, then g.
-void weight_gradient_strategies(OpCall::Strategies& s) {
-  const int n = weights_of(s), last = s.input(0).rank() - 1;
-  const Placement x = s.in(0), g = s.in(1);
-  const Placements all_R = repeated(R, n), all_P = repeated(P, n);
-  bool g_partial = false;
-  for (int i = 1; i <= n; ++i) g_partial = g_partial || s.in(i).is_partial();
-  if (sums_of(s) == Sums::partial && x.is_partial() != g_partial && !x.is_sharded() && !g.is_sharded())
-    return s.add(joined(x.is_partial() ? P : R, {g_partial ? all_P : all_R}), all_P);
-  s.all_replicated(n);
-  if (g.is_sharded(last)) {
-    Placements of_g, out;
-    for (int i = 1; i <= n; ++i) {
-      const Placement p = s.in(i).is_sharded(last) ? s.in(i) : g;
-      of_g.push_back(p);
-      out.push_back(Placement::sharded(0, p.unit));
-    }
-    s.add(joined(R, {of_g}), out);
-  }
-  if (x.is_sharded(last)) s.add(joined(x, {all_R}), repeated(Placement::sharded(1, x.unit), n));
-  for (const Placement& p : {g, x})
-    if (p.is_sharded() && p.dim < last) s.add(joined(p, {repeated(p, n)}), all_P);
-  if (g_partial) s.add(joined(R, {all_P}), all_P);
-  if (x.is_partial()) s.add(joined(P, {all_R}), all_P);
-}
 
 // A weight with leading dims. If these are only hidden dims, the rows of x, in any number of dims, become one
 // dim of the product; then the weight's gradient is one product too.
@@ -170,7 +30,7 @@ Tensor with_all_rows(const Tensor& g, const Tensor& w) {
     const Placement p = out.layout()[a];
     const bool rows_cut = p.is_sharded() && p.dim < g.rank() - 1;
     if (mesh.role(a) == AxisRole::model && rows_cut && w.layout()[a].is_sharded(1))
-      out = redistribute(out, a, R);
+      out = redistribute(out, a, R_);
   }
   return out;
 }
@@ -321,11 +181,11 @@ Tensors product(const Tensor& x, const Linears& l) {
     add_update_input(u.a);
   }
   for (const UpdateOf& u : updates) add_update_input(l.updates[u.weight].b);
+  const ProductInputs at{{static_cast<int>(n), static_cast<int>(m)}};
   OpCall op("linear", inputs, accepts);
   op.choose(counts, linear_strategies,
-            {.attributes = {static_cast<i64>(l.sums), l.count(), static_cast<i64>(m), mask},
-             .stationary = stationary});
-  const Tensor& in = op.in(0);
+            {.attributes = {static_cast<i64>(l.sums), at.n, at.m, mask}, .stationary = stationary});
+  const Tensor& in = op.in(at.x);
   const DType type = computed_type(in);
   Tensors y, us;
   Shape shape = x.shape();
@@ -339,10 +199,8 @@ Tensors product(const Tensor& x, const Linears& l) {
     us.push_back(op.output(shape, type, x.hidden()));
     op.flops(2.0 * us.back().local_numel() * (in.local().back() + y[i].local().back()));
   }
-  const auto first_update = static_cast<int>(1 + 2 * n);
-  const Tensors w = some_inputs(op, 1, n), bias = some_inputs(op, 1 + static_cast<int>(n), n),
-                as = some_inputs(op, first_update, m),
-                bs = some_inputs(op, first_update + static_cast<int>(m), m);
+  const Tensors w = some_inputs(op, at.w(0), n), bias = some_inputs(op, at.bias(0), n),
+                as = some_inputs(op, at.a(0), m), bs = some_inputs(op, at.b(0), m);
   if (m > 0) run_linear(op, in, as, Tensors(m), {}, {}, us);
   Tensors u_of(m > 0 ? n : 0), b_of(u_of.size());
   for (std::size_t k = 0; k < m; ++k) {
@@ -397,54 +255,55 @@ class WeightGradients {
   SmallVector<GradientRoom, 3> rooms_;
 };
 
-// Inputs x, w[n], bias[n], a[m], b[m]; outputs y[n], u[m]; saved x, w, a, b, u. The products of updates never
-// reduce a Partial operand: their sums are Partial like those of the weights.
+// The products of updates never reduce a Partial operand: their sums are Partial like those of the weights.
 Tensors product_vjp(const Vjp& v, Sums sums, int n, const SmallVector<UpdateOf, 3>& updates) {
-  const int m = static_cast<int>(updates.size());
-  Tensors d(static_cast<std::size_t>(1 + 2 * n + 2 * m)), all_g(static_cast<std::size_t>(n)), gs, ws;
-  const Tensor x = v.saved(0);
+  const ProductCounts counts{n, static_cast<int>(updates.size())};
+  const ProductInputs at{counts};
+  const ProductSaved saved{counts};
+  Tensors d(static_cast<std::size_t>(at.size())), all_g(static_cast<std::size_t>(n)), gs, ws;
+  const auto of = [&](int input) -> Tensor& { return d[static_cast<std::size_t>(input)]; };
+  const Tensor x = v.saved(saved.x);
   WeightGradients of_w(v, x), of_a(v, x);
   for (int i = 0; i < n; ++i) {
-    if (!v.g(i).defined()) continue;
-    const Tensor w = v.saved(1 + i), g = with_all_rows(v.g(i), w);
+    if (!v.g(at.y(i)).defined()) continue;
+    const Tensor w = v.saved(saved.w(i)), g = with_all_rows(v.g(at.y(i)), w);
     all_g[static_cast<std::size_t>(i)] = g;
     gs.push_back(g);
     ws.push_back(w);
-    const int bias = 1 + n + i;
-    if (v.needs(bias)) d[static_cast<std::size_t>(bias)] = sum_to(v.g(i), {w.shape()[0]}, 0, v.room(bias));
-    of_w.add(1 + i, g);
+    const int bias = at.bias(i);
+    if (v.needs(bias)) of(bias) = sum_to(v.g(at.y(i)), {w.shape()[0]}, 0, v.room(bias));
+    of_w.add(at.w(i), g);
   }
   of_w.write(d, sums);
   UpdateGradients of_x;
-  for (int k = 0; k < m; ++k) {
-    const Tensor g = all_g[updates[k].weight], u = v.saved(1 + n + 2 * m + k);
-    const int a = 1 + 2 * n + k, b = a + m;
+  for (int k = 0; k < counts.m; ++k) {
+    const Tensor g = all_g[updates[k].weight], u = v.saved(saved.u(k));
     // u has a cotangent if a gradient that was computed from it is differentiated.
-    Tensor du = v.g(n + k);
+    Tensor du = v.g(at.u(k));
     if (g.defined()) {
       WeightGradients of_b(v, u);
-      of_b.add(b, g);
+      of_b.add(at.b(k), g);
       of_b.write(d, Sums::partial);
-      const Tensor part = input_gradient({g}, {v.saved(1 + n + m + k)}, Sums::partial);
+      const Tensor part = input_gradient({g}, {v.saved(saved.b(k))}, Sums::partial);
       du = du.defined() ? du + part : part;
     }
     if (!du.defined()) continue;
     du = scale(du, updates[k].scale);
-    of_a.add(a, du);
+    of_a.add(at.a(k), du);
     of_x.du.push_back(du);
-    of_x.a.push_back(v.saved(1 + n + k));
+    of_x.a.push_back(v.saved(saved.a(k)));
   }
   of_a.write(d, Sums::partial);
-  if (!v.needs(0)) return d;
+  if (!v.needs(at.x)) return d;
   if (!v.create_graph() && !gs.empty()) {
-    d[0] = input_gradient(gs, ws, sums, of_x);
+    of(at.x) = input_gradient(gs, ws, sums, of_x);
     return d;
   }
   Tensors parts;
   if (!gs.empty()) parts.push_back(input_gradient(gs, ws, sums));
   for (std::size_t k = 0; k < of_x.du.size(); ++k)
     parts.push_back(input_gradient({of_x.du[k]}, {of_x.a[k]}, Sums::partial));
-  if (!parts.empty()) d[0] = add(parts);
+  if (!parts.empty()) of(at.x) = add(parts);
   return d;
 }
 
@@ -467,16 +326,16 @@ Tensor input_gradient(const Tensors& g, const Tensors& w, Sums sums, const Updat
   }
   Shape shape = g[0].shape();
   shape.back() = w[0].shape()[1];
+  const InputGradientInputs at{{static_cast<int>(n), static_cast<int>(m)}};
   OpCall op("linear_input_gradient", inputs, accepts);
   op.choose({numel(shape)}, input_gradient_strategies,
-            {.attributes = {static_cast<i64>(sums), static_cast<i64>(n), static_cast<i64>(m)},
-             .stationary = stationary});
-  const DType type = computed_type(op.in(0));
+            {.attributes = {static_cast<i64>(sums), at.n, at.m}, .stationary = stationary});
+  const DType type = computed_type(op.in(at.g(0)));
   Tensor dx = op.output(shape, type, g[0].hidden());
-  Tensors gs = some_inputs(op, 0, n), ws = some_inputs(op, static_cast<int>(n), n);
-  for (std::size_t k = 0; k < m; ++k) {
-    gs.push_back(op.in(static_cast<int>(2 * n + k)));
-    ws.push_back(op.in(static_cast<int>(2 * n + m + k)));
+  Tensors gs = some_inputs(op, at.g(0), n), ws = some_inputs(op, at.w(0), n);
+  for (int k = 0; k < at.m; ++k) {
+    gs.push_back(op.in(at.du(k)));
+    ws.push_back(op.in(at.a(k)));
   }
   for (const Tensor& t : gs) op.flops(2.0 * dx.local_numel() * t.local().back());
   if (Context::current().has(&Kernels::linear_input_gradient)) {
@@ -537,11 +396,12 @@ Tensors weight_gradients(const Tensors& g, const Tensor& x, Sums sums,
   }
   OpCall op("linear_weight_gradient", inputs, Accepts::activations());
   op.choose(counts, weight_gradient_strategies,
-            {.attributes = {static_cast<i64>(sums), static_cast<i64>(n)}});
-  const Tensor& in = op.in(0);
+            {.attributes = {static_cast<i64>(sums), static_cast<i64>(n), 0}});
+  constexpr WeightGradientInputs at;
+  const Tensor& in = op.in(at.x);
   const bool bf16 = computed_type(in) == DType::bf16;
   const DType type = in.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  const Tensors gs = some_inputs(op, 1, n);
+  const Tensors gs = some_inputs(op, at.g(0), n);
   Tensors dw;
   for (std::size_t i = 0; i < n; ++i) {
     const Shape shape = {g[i].shape().back(), x.shape().back()};
