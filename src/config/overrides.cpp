@@ -63,13 +63,16 @@ YamlNode parse_override(const std::vector<Setting>& settings, const std::string&
   std::string key = text.substr(0, equals);
   const Setting* setting = setting_named(settings, key);
   YamlNode n;
-  if (setting && setting->is_literal) {
+  const std::string value = text.substr(equals + 1);
+  // A text in braces is a template; YAML would read a map.
+  const bool braces = setting && setting->kind == Kind::text && !setting->list && value.starts_with('{');
+  if (setting && (setting->is_literal || braces)) {
     n.kind = YamlNode::Kind::scalar;
-    n.text = text.substr(equals + 1);
+    n.text = value;
     n.quoted = true;
     n.place = {source};
   } else {
-    n = parse_yaml_value(text.substr(equals + 1), source);
+    n = parse_yaml_value(value, source);
   }
   if (key == kIncludeKey && !setting)
     throw UsageError("{}: include is a key of job files; name the other file on the command line", source);

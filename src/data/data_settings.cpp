@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/input_file.h"
 #include "data/builtin/builtin.h"
+#include "data/text/record_map.h"
 
 namespace redco {
 
@@ -18,6 +19,13 @@ ExampleFields ExampleFields::without_shared() const {
   if (shared(instruction) || shared(input) || shared(output))
     f.instruction = f.input = f.output = std::nullopt;
   if (shared(conversations)) f.conversations.reset();
+  const auto made = [](const std::optional<std::string>& key) { return key && is_template(*key); };
+  const bool text_made = made(text), pair_made = made(prompt) || made(completion), chat_made = made(messages);
+  if (text_made || pair_made || chat_made)
+    f.instruction = f.input = f.output = f.conversations = std::nullopt;
+  if (text_made || pair_made) f.messages.reset();
+  if (text_made || chat_made) f.prompt = f.completion = std::nullopt;
+  if (pair_made || chat_made) f.text.reset();
   return f;
 }
 

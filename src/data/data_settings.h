@@ -12,7 +12,8 @@
 
 namespace redco {
 
-// data.fields: keys of a JSONL line, or columns of a table.
+// data.fields: keys of a JSONL line, or columns of a table; also paths (turns.0.text) and templates
+// ("{question}\n"), which RecordMap resolves (data/text/record_map.h).
 struct ExampleFields {
   std::optional<std::string> text = "text", prompt = "prompt", completion = "completion",
                              messages = "messages", id = "id";
@@ -105,7 +106,8 @@ struct ExampleFields {
   }
 
   // Without the keys of Alpaca and ShareGPT that text, prompt, completion or messages also name. So a job
-  // that maps these formats by hand keeps its meaning.
+  // that maps these formats by hand keeps its meaning. A template turns the other forms off: its columns may
+  // have their keys.
   ExampleFields without_shared() const;
 };
 
@@ -152,6 +154,7 @@ struct DataSettings {
   std::vector<EvalSetSettings> eval_sets;
   std::optional<std::string> cache;
   std::optional<std::string> format;
+  std::optional<std::string> where, text_template;
   std::string documents = "file";
   bool bos = true;
   std::optional<i64> max_length;
@@ -277,6 +280,19 @@ struct DataSettings {
             "within groups of 64 batches")
         .on_resume(OnResume::error)
         .decided_by(DecidedBy::job);
+    v.field(
+         "where", where,
+         "which records are used, of training and evaluation: comparisons of keys or columns such as `lang == "
+         "\"de\" and score >= 0.5 or meta.ok == true`; ~: all")
+        .on_resume(OnResume::note, "the run checks that the examples are the same");
+    v.field(
+         "template", text_template,
+         "text of an example, made from its keys or columns: \"{question}\\n{answer}\"; the same as data.fields.text "
+         "with this value")
+        .looks_like("a template")
+        .only_with("pipeline", {"lm", "distillation", "classification", "regression", "embedding",
+                                "token_classification"})
+        .on_resume(OnResume::error);
     v.field("skip_bad", skip_bad,
             "skipping of bad lines, with a count in the log; false: the first bad line is an error")
         .on_resume(OnResume::free)
@@ -309,7 +325,11 @@ struct DataSettings {
             "resizing of images to the model's input size; ~: as in the model's preprocessor_config.json; "
             "without that file, an image of another size is an error")
         .on_resume(OnResume::error);
-    v.section("fields", fields, "Keys of a jsonl line, or columns of a table").on_resume(OnResume::error);
+    v.section(
+         "fields", fields,
+         "Keys of a jsonl line, or columns of a table; also paths into a record (turns.0.text), and templates of keys "
+         "(\"{question} {choices.0}\")")
+        .on_resume(OnResume::error);
   }
 
   // The training or evaluation data: data.mixture or data.eval_sets, or one source without a name; none if

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/words.h"
+#include "data/text/record_map.h"
 #include "job/checks.h"
 #include "pipelines/pipelines.h"
 
@@ -82,6 +83,15 @@ void check_data(const JobConfig& job, Checks& c) {
   const DataSettings& d = job.data;
   check_sources(job, c);
   const bool records = d.has_records();
+  c.run([&] {
+    const RecordMap map(d, true);
+    if (map.rewrites() && !records && d.has(false))
+      c.problem(
+          "data.where and templates ({}) need data with keys or columns: jsonl, json, csv, tsv or parquet",
+          job.origins.where(d.where           ? "data.where"
+                            : d.text_template ? "data.template"
+                                              : "data.fields"));
+  });
   const PipelineInfo* info = pipeline_info(job.pipeline);
   if (info && !info->reads_lines) return;  // the pipeline's reader checks the other settings
   if (info && d.format == "parallel")

@@ -138,6 +138,12 @@ JobConfig load_job(const std::vector<std::string>& files, const std::vector<std:
       given = given || job.origins.given("eval.generation." + s.name);
     job.eval.n_outputs = given ? 16 : 0;
   }
+  if (job.data.text_template) {
+    if (job.origins.given("data.fields.text") && job.data.fields.text != job.data.text_template)
+      throw UsageError("{} and {} both say what the text is; keep one of them",
+                       job.origins.where("data.template"), job.origins.where("data.fields.text"));
+    job.data.fields.text = job.data.text_template;
+  }
   load_plugins(job);
   find_hub_models(job.model);
   add_reference(job);

@@ -1,5 +1,7 @@
 #include "launch/host.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -121,8 +123,7 @@ std::vector<Host> parse_names(std::string_view text, const std::string& where) {
     text.remove_prefix(at + 1);
   }
   const std::size_t colon = text.find(':');
-  if (colon != std::string_view::npos && text.find(':', colon + 1) != std::string_view::npos &&
-      text.find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos)
+  if (in6_addr address; inet_pton(AF_INET6, std::string(text).c_str(), &address) == 1)
     throw UsageError("{}: '{}' is an IPv6 address; give the host a name, like `node1 slots=8 address={}`",
                      where, excerpt(text), excerpt(text));
   const int slots = colon == std::string_view::npos ? 1 : parse_slots(text.substr(colon + 1), where);

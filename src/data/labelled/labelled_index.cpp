@@ -12,6 +12,7 @@
 #include "base/words.h"
 #include "data/index/block_table.h"
 #include "data/index/cached_index.h"
+#include "data/text/record_map.h"
 
 namespace redco {
 
@@ -71,6 +72,7 @@ Hash128 key_of(const LabelledSource& s, const SourceFiles& files) {
   put(h, s.classes ? s.classes->names().size() : 0);
   if (s.classes)
     for (const std::string& n : s.classes->names()) put(h, n);
+  if (const RecordMap map(s.data, true); map.rewrites()) put(h, map.fingerprint());
   files.put_into(h);
   return h.digest128();
 }

@@ -15,7 +15,9 @@
 #include "base/words.h"
 #include "data/labelled/table_reader.h"
 #include "data/text/example_json.h"
+#include "data/text/record_filter.h"
 #include "data/text/record_lines.h"
+#include "data/text/record_map.h"
 
 namespace redco {
 
@@ -25,17 +27,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMaxNumbers = std::size_t{1} << 24;  // per row
 
-// The value under a key, or under a.b; null if there is none.
-const Json* find(const Json& j, std::string_view key) {
-  if (!j.is_object()) return nullptr;
-  if (const auto it = j.find(key); it != j.end()) return it->is_null() ? nullptr : &*it;
-  for (auto dot = key.find('.'); dot != std::string_view::npos; dot = key.find('.', dot + 1))
-    if (const auto it = j.find(key.substr(0, dot)); it != j.end()) return find(*it, key.substr(dot + 1));
-  return nullptr;
-}
-
 const Json& need(const Json& j, const std::string& key) {
-  const Json* v = find(j, key);
+  const Json* v = value_at(j, key);
   if (!v) throw ContentsError("no \"{}\"", excerpt(key));
   return *v;
 }
@@ -59,11 +52,14 @@ std::string label_of(const Json& v, const std::string& key) {
   throw ContentsError("\"{}\" is neither a text nor a number but {}", excerpt(key), v.type_name());
 }
 
-void add_numbers(const Json& v, const std::string& key, std::vector<float>& to) {
+// texts: the numbers are cells of a table.
+void add_numbers(const Json& v, const std::string& key, bool texts, std::vector<float>& to) {
   if (v.is_array()) {
-    for (const Json& one : v) add_numbers(one, key, to);
+    for (const Json& one : v) add_numbers(one, key, texts, to);
     return;
   }
+  if (texts && v.is_string())
+    return to.push_back(parse_number(v.get_ref<const std::string&>(), "column " + key));
   if (!v.is_number()) throw ContentsError("\"{}\" holds no numbers but {}", excerpt(key), v.type_name());
   const double x = v.get<double>();
   if (!std::isfinite(static_cast<float>(x)))
@@ -92,18 +88,18 @@ std::string text_key(const ExampleFields& fields) {
 }
 
 // The input of an example, without a label.
-LabelledRow input_of(const Json& j, const ExampleFields& fields, LabelledInput input) {
+LabelledRow input_of(const Json& j, const ExampleFields& fields, LabelledInput input, bool texts = false) {
   LabelledRow row;
   if (input == LabelledInput::text) {
     const std::string key = text_key(fields);
     row.text = text_of(need(j, key), key);
-    if (const Json* pair = find(j, fields.text_pair)) row.text_pair = text_of(*pair, fields.text_pair);
+    if (const Json* pair = value_at(j, fields.text_pair)) row.text_pair = text_of(*pair, fields.text_pair);
   } else if (input == LabelledInput::image) {
     row.image = text_of(need(j, fields.image), fields.image);
   } else {
-    for (const std::string& key : fields.features) add_numbers(need(j, key), key, row.features);
+    for (const std::string& key : fields.features) add_numbers(need(j, key), key, texts, row.features);
   }
-  if (const Json* id = fields.id ? find(j, *fields.id) : nullptr) row.id = id->dump();
+  if (const Json* id = fields.id ? value_at(j, *fields.id) : nullptr) row.id = id->dump();
   return row;
 }
 
@@ -133,9 +129,9 @@ LabelledRow unlabelled_row(const std::string& json, const ExampleFields& fields,
   Json j = parse_example_line(json);
   ExampleFields f = fields;
   const std::string key = input == LabelledInput::image ? f.image : f.text.value_or("text");
-  if (input != LabelledInput::vector && !find(j, key))
+  if (input != LabelledInput::vector && !value_at(j, key))
     for (const char* usual : {"text", "prompt"})
-      if (find(j, usual) && (input != LabelledInput::image || usual == std::string_view("prompt")))
+      if (value_at(j, usual) && (input != LabelledInput::image || usual == std::string_view("prompt")))
         (input == LabelledInput::image ? f.image : f.text.emplace()) = usual;
   const LabelledRow row = input_of(j, f, input);
   check_row(row, input);
@@ -159,8 +155,9 @@ struct RecordRows : LabelledReader::Source {
   RecordRows(const std::string& path, const DataSettings& s) : lines({path}, s), fields(s.fields) {}
   bool read() override { return lines.next(line); }
   void take(LabelledRow& row) override {
+    if (const std::string problem = lines.problem(); !problem.empty()) throw ContentsError("{}", problem);
     const Json j = parse_example_line(line);
-    row = input_of(j, fields, input);
+    row = input_of(j, fields, input, lines.only_texts());
     for (const std::string& key : fields.label) {
       const Json& v = need(j, key);
       if (!v.is_array())
@@ -252,9 +249,11 @@ struct Table : LabelledReader::Source {
 
 LabelledReader::LabelledReader(const std::string& path, const DataSettings& s, LabelledInput input) {
   const std::string format = s.format_of({path});
-  if (format == "jsonl" || format == "json" || format == "parquet") {
+  const bool table = format == "csv" || format == "tsv";
+  if (format == "jsonl" || format == "json" || format == "parquet" ||
+      (table && RecordMap(s, true).rewrites())) {
     source_ = std::make_unique<RecordRows>(path, s);
-  } else if (format == "tsv" || format == "csv") {
+  } else if (table) {
     source_ = std::make_unique<Table>(path, format, s, input);
   } else {
     throw UsageError(

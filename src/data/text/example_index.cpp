@@ -14,6 +14,7 @@
 #include "data/index/block_table.h"
 #include "data/index/cached_index.h"
 #include "data/text/record_lines.h"
+#include "data/text/record_map.h"
 
 namespace redco {
 
@@ -247,14 +248,16 @@ std::string build_example_index(const ExampleBuild& build, i64 vocab_size, const
 std::string build_example_index(const ExampleSource& source, const Tokenizer& tokenizer,
                                 const std::string& cache_folder, const BuildProgress& progress) {
   const ExampleLines lines(tokenizer, source.chat, source.fields);
+  const std::string map = source.data ? RecordMap(*source.data, true).fingerprint() : "";
   const auto is_lines = [&](const std::string& path) {
-    return !source.data || source.data->format_of({path}) == "jsonl";
+    return !source.data || (map.empty() && source.data->format_of({path}) == "jsonl");
   };
   const bool all_lines = std::all_of(source.paths.begin(), source.paths.end(), is_lines);
   std::string fingerprint = lines.fingerprint();
   if (!all_lines)
     fingerprint += fmt::format(" {} {}", source.data->format.value_or("by name"),
-                               source.data->header ? *source.data->header ? "header" : "no header" : "");
+                               source.data->header ? *source.data->header ? "header" : "no header" : "") +
+                   map;
   return build_example_index({.paths = source.paths,
                               .fingerprint = fingerprint,
                               .open = [&]() -> std::unique_ptr<ExampleRecords> {

@@ -11,7 +11,9 @@
 #include "data/index/source_files.h"
 #include "data/labelled/table_reader.h"
 #include "data/text/example_json.h"
+#include "data/text/record_filter.h"
 #include "data/text/record_lines.h"
+#include "data/text/record_map.h"
 
 namespace redco {
 
@@ -118,16 +120,6 @@ class ParallelRecords : public ExampleRecords {
   u64 done_ = 0;
 };
 
-// The value under a key, or, if there is none, under key b of the object under key a: "a.b".
-const Json* value_at(const Json& j, std::string_view path) {
-  if (!j.is_object()) return nullptr;
-  if (const auto it = j.find(path); it != j.end()) return it->is_null() ? nullptr : &*it;
-  const auto dot = path.find('.');
-  if (dot == std::string_view::npos) return nullptr;
-  const auto it = j.find(path.substr(0, dot));
-  return it == j.end() ? nullptr : value_at(*it, path.substr(dot + 1));
-}
-
 const std::string& required_text(const Json& j, const std::string& key) {
   const Json* v = value_at(j, key);
   if (!v) {
@@ -150,6 +142,16 @@ i64 length_of(const char* key, const std::optional<i64>& own, i64 max_length, i6
   return length;
 }
 
+// As the data settings say it.
+DataSettings records_of(const PairSettings& s) {
+  DataSettings d;
+  d.format = s.format;
+  d.fields = s.fields;
+  d.header = s.header;
+  d.where = s.where;
+  return d;
+}
+
 }  // namespace
 
 std::string pair_format(const DataSettings& d, const std::vector<std::string>& files) {
@@ -166,6 +168,7 @@ PairSettings PairSettings::of(const DataSettings& d, i64 max_length, i64 limit) 
   PairSettings s;
   s.fields = d.fields;
   s.header = d.header;
+  s.where = d.where;
   s.source_prefix = d.source_prefix;
   s.max_source_length = length_of("data.max_source_length", d.max_source_length, max_length, limit);
   s.max_target_length = length_of("data.max_target_length", d.max_target_length, max_length, limit);
@@ -173,12 +176,12 @@ PairSettings PairSettings::of(const DataSettings& d, i64 max_length, i64 limit) 
 }
 
 std::unique_ptr<ExampleRecords> open_pairs(const std::vector<std::string>& paths, const PairSettings& s) {
-  if (s.format == "jsonl") return std::make_unique<LineRecords>(paths);
-  if (s.format == "json" || s.format == "parquet") {
-    DataSettings d;
-    d.format = s.format;
-    return std::make_unique<FileRecords>(paths, d);
-  }
+  const DataSettings d = records_of(s);
+  const bool rewrites = RecordMap(d, true).rewrites();
+  if (rewrites && s.format == "parallel")
+    throw UsageError("[data] data.where and templates need records with keys; data.format=parallel has none");
+  if (s.format == "jsonl" && !rewrites) return std::make_unique<LineRecords>(paths);
+  if (s.format == "json" || s.format == "parquet" || rewrites) return std::make_unique<FileRecords>(paths, d);
   if (s.format != "parallel") return std::make_unique<TableRecords>(paths, s);
   if (paths.size() % 2 != 0)
     throw UsageError("[data] data.format=parallel needs pairs of files, the source first, but got {}: {}",
@@ -257,6 +260,7 @@ std::string PairLines::fingerprint() const {
   put(h, settings_.source_prefix);
   put(h, static_cast<u64>(settings_.max_source_length));
   put(h, static_cast<u64>(settings_.max_target_length));
+  if (const RecordMap map(records_of(settings_), true); map.rewrites()) put(h, map.fingerprint());
   return h.digest128().hex();
 }
 

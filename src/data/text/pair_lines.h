@@ -30,6 +30,7 @@ struct PairSettings {
   std::optional<bool> header;  // of tables; nullopt: unless both fields are numbers
   std::string source_prefix;
   i64 max_source_length = 0, max_target_length = 0;  // tokens, special tokens included
+  std::optional<std::string> where;                  // data.where
 
   // From the data settings: max_length replaces missing lengths, and lengths are at most `limit`. The format
   // is not set. UsageErrors name the setting.

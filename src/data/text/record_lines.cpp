@@ -14,6 +14,7 @@
 #include "data/labelled/table_reader.h"
 #include "data/parquet/parquet_rows.h"
 #include "data/text/json_objects.h"
+#include "data/text/record_map.h"
 
 namespace redco {
 
@@ -165,6 +166,8 @@ struct RecordLines::State {
   std::size_t next_file = 0, file = 0;
   std::unique_ptr<File> reader;  // of the last record
   u64 done = 0;                  // bytes of the files before it
+  std::optional<RecordMap> map;
+  std::string problem;  // of the last record, found by the map
 
   void open_next() {
     if (reader) done += reader->stored_position();
@@ -195,6 +198,7 @@ RecordLines RecordLines::of_prompts(const std::string& file, const DataSettings&
   lines.state_->formats = {format.empty() ? "jsonl" : format};
   lines.state_->files = {file};
   lines.state_->header = has_header(s);
+  lines.state_->map.emplace(s, false);
   return lines;
 }
 
@@ -212,6 +216,7 @@ RecordLines::RecordLines(std::vector<std::string> files, const DataSettings& s)
     throw UsageError("[data] data.format=parallel needs pairs of files, the source first, but got {}: {}",
                      counted(files.size(), "file"), fmt::join(files, ", "));
   state_->header = has_header(s);
+  state_->map.emplace(s, true);
   state_->files = std::move(files);
 }
 RecordLines::RecordLines(RecordLines&&) noexcept = default;
@@ -220,9 +225,16 @@ RecordLines::~RecordLines() = default;
 bool RecordLines::next(std::string& json) {
   State& s = *state_;
   for (;;) {
-    if (s.reader && s.reader->next(json)) return true;
-    if (s.next_file == s.files.size()) return false;
-    s.open_next();
+    if (s.reader && s.reader->next(json)) {
+      s.problem = s.reader->problem();
+      if (!s.map || !s.problem.empty() || s.map->apply(json, s.problem)) return true;
+    } else {
+      if (s.next_file == s.files.size()) {
+        if (s.map) s.map->finish();
+        return false;
+      }
+      s.open_next();
+    }
   }
 }
 std::string RecordLines::where() const { return state_->reader->where(); }
@@ -231,7 +243,7 @@ std::size_t RecordLines::file() const { return state_->file; }
 u64 RecordLines::stored_position() const {
   return state_->done + (state_->reader ? state_->reader->stored_position() : 0);
 }
-std::string RecordLines::problem() const { return state_->reader->problem(); }
+std::string RecordLines::problem() const { return state_->problem; }
 bool RecordLines::only_texts() const { return state_->reader->only_texts(); }
 
 bool FileRecords::next(ExampleRecord& r) {

@@ -23,9 +23,11 @@ class RecordLines {
   // The formats are those of the names; JSONL for names that do not tell.
   explicit RecordLines(std::vector<std::string> files);
   // The format is data.format, or those of the files' names. UsageError: plain text; an odd number of
-  // parallel files.
+  // parallel files; data.where or a template is malformed. Records are changed and left out as RecordMap
+  // says.
   RecordLines(std::vector<std::string> files, const DataSettings& s);
-  // A file of prompts, by its name: plain text has a prompt per line. "-": standard input, of JSON lines.
+  // A file of prompts, by its name: plain text has a prompt per line. "-": standard input, of JSON lines. All
+  // lines are prompts, whatever data.where says.
   static RecordLines of_prompts(const std::string& file, const DataSettings& s);
   RecordLines(RecordLines&&) noexcept;
   ~RecordLines();
@@ -37,7 +39,8 @@ class RecordLines {
   i64 line_number() const;      // of the last record: its first line, or its row; from 1
   std::size_t file() const;     // of the last record: index of its file
   u64 stored_position() const;  // bytes read so far, of all files
-  // Why the last record cannot be read: a row with another number of cells than the first one. "": it can.
+  // Why the last record cannot be read: a row with another number of cells than the first one, a template's
+  // column that is missing. "": it can.
   std::string problem() const;
   // Values of the last record are texts, numbers too.
   bool only_texts() const;
