@@ -78,6 +78,7 @@ std::vector<T> elements(py::handle array) {
   return {data, data + b.size};
 }
 Shape shape_of(py::handle array);
+bool is_ids(py::handle array);  // of int32
 // A NumPy array that owns a copy of the values.
 template <class T>
 py::object array_of(const std::vector<T>& values, const std::vector<i64>& shape, const char* type) {

@@ -157,6 +157,8 @@ Tensor indexed(Tensor t, const py::object& index) {
 
 }  // namespace
 
+bool is_ids(py::handle array) { return py::cast<std::string>(array.attr("dtype").attr("name")) == "int32"; }
+
 Shape shape_of(py::handle array) {
   const py::buffer_info b = py::cast<py::buffer>(array).request();
   return {b.shape.begin(), b.shape.end()};

@@ -75,6 +75,7 @@ class Pipelines(unittest.TestCase):
     def test_a_language_model_is_the_built_in_one(self):
         expected = self.losses(self.job("lm"))
         self.assertEqual(self.losses(self.job(script("lm"))), expected)
+        self.assertEqual(self.losses(self.job(script("lm_default"))), expected)
         for mesh in ((2, 1), (1, 2)):
             self.assertNear(self.losses(self.job(script("lm")), mesh), expected, 1e-5)
 
@@ -136,6 +137,18 @@ class Pipelines(unittest.TestCase):
         job["checkpoint"] = {"resume": "never"}
         said = self.redco("train", {**job, "settings": {"agree": False}}, (2, 1), code=2)
         self.assertIn("source() made other examples on rank 1 than on rank 0", said)
+
+    def test_the_default_weight_is_the_unit(self):
+        job = self.job(script("lm_default"), train={"max_steps": 1})
+        said = self.redco("train", job, environment={"UNIT": "examples"})
+        self.assertIn('the weight of \'loss\' is the number of rows. For a sum over tokens set unit = "tokens"', said)
+        said = self.redco("train", job, environment={"RENAME": "labels"}, code=2)
+        self.assertIn('`unit` is "tokens", but collate() gives neither the weight of \'loss\' nor an array of ids', said)
+
+    def test_what_only_source_sets_is_named(self):
+        job = self.job(script("source_only"), model=None, data=None)
+        said = self.redco("check", job, code=1)
+        self.assertIn("AttributeError: 'Sourced' object has no attribute 'scale'. source() does not run when", said)
 
     def test_errors_end_the_search(self):
         expected = {

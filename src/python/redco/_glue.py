@@ -89,7 +89,18 @@ def describe(exception):
     if isinstance(exception, KeyError):
         key = exception.args[0] if exception.args else ""
         return f"KeyError: {key if ' ' in str(key) else f'no key {key!r}'}{places(exception)}"
-    return f"{type(exception).__name__}: {exception}{places(exception)}"
+    return f"{type(exception).__name__}: {exception}{_only_source_sets(exception)}{places(exception)}"
+
+
+def _only_source_sets(exception):
+    """A hint, if the missing attribute is one of a pipeline whose source() did not run."""
+    pipeline = getattr(exception, "obj", None)
+    if not isinstance(exception, AttributeError) or not isinstance(pipeline, Pipeline):
+        return ""
+    if "source" not in vars(type(pipeline)) or pipeline._source_ran:
+        return ""
+    return (". source() does not run when a run continues inside an epoch: let `keeps` name what it sets, or "
+            "compute it in a functools.cached_property")
 
 
 # --- loading ---
@@ -259,9 +270,10 @@ def next_item(items):
     return next(items, None)
 
 
-def source(result):
+def source(pipeline, params, ctx):
     """(examples, notes): a list of examples, or a dict of arrays with a row for each."""
-    notes = {}
+    pipeline._source_ran = True
+    result, notes = pipeline.source(params, ctx), {}
     if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict):
         result, notes = result
     if result is None:
@@ -298,11 +310,7 @@ def collate(pipeline, examples, shape):
         weights = {}
     elif not isinstance(weights, dict):
         weights = {pipeline.terms[0]: weights}
-    weights = {k: float(v) for k, v in weights.items()}
-    if not isinstance(made, tuple) or set(weights) <= set(pipeline.terms):
-        for term in pipeline.terms:
-            weights.setdefault(term, float(len(examples)))
-    return out, weights
+    return out, {k: float(v) for k, v in weights.items()}
 
 
 def terms(result):

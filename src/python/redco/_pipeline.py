@@ -114,9 +114,10 @@ class Pipeline:
     # A dataclass: the keys of the job's section `settings`, with types, defaults and help. self.settings is
     # then an object of it.
     Settings = None
-    # The loss terms, the first one is trained. Each has a weight from collate(); without one, the number of rows.
+    # The loss terms, the first one is trained. Each has a weight from collate(); without one, the number of rows,
+    # or, if the unit is "tokens", the number of `labels` that are not padding.
     terms = ("loss",)
-    # What the first term's weight counts, for the log.
+    # What the first term's weight counts, for the log: "examples", "tokens", ...
     unit = "examples"
     # The passes through the examples of source() in an epoch.
     passes = 1
@@ -134,6 +135,7 @@ class Pipeline:
     # The models of `models:` that predict() uses.
     predicts_with = ()
     _built_in = ""
+    _source_ran = False
     _cpp = None
 
     # --- the three functions ---
@@ -143,16 +145,7 @@ class Pipeline:
         shape.length is the length that all replicas pad to. Default: every field; sequences of ids are padded with
         0, `labels` with -100, and fields of one shape are stacked.
         """
-        out = {}
-        for name in examples[0].keys() if examples else ():
-            values = [e[name] for e in examples]
-            if not isinstance(values[0], np.ndarray):
-                continue
-            if values[0].ndim == 1 and values[0].dtype.kind == "i":
-                out[name] = pad_rows(values, shape.length, -100 if name == "labels" else 0)
-            else:
-                out[name] = np.stack(values)
-        return out
+        return _redco._stacked_fields(list(examples), shape)
 
     def loss(self, params, batch, ctx):
         """A sum, or a dict of named sums (one-element tensors)."""
