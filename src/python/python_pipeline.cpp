@@ -8,6 +8,7 @@
 #include "base/log_once.h"
 #include "data/index/epoch_order.h"
 #include "data/text/record_lines.h"
+#include "pipeline/load_python.h"
 #include "python/reads.h"
 #include "python/script.h"
 #include "python/stacked.h"
@@ -40,8 +41,8 @@ class PythonPipeline : public Base {
     if (mine.empty()) sample = samples(shape);
     return script_.run([&](const py::object& o) {
       const i64 n = static_cast<i64>(mine.empty() ? sample.size() : mine.size());
-      const py::tuple made = py::cast<py::tuple>(
-          glue("collate")(o, from_examples(mine.empty() ? std::span<const Example>(sample) : mine), shape));
+      const py::tuple made =
+          mine.empty() ? collate_samples(o, sample, shape) : glue("collate")(o, from_examples(mine), shape);
       Batch b;
       b.shape = shape;
       b.weights = py::cast<std::map<std::string, double>>(made[1]);
@@ -157,6 +158,21 @@ class PythonPipeline : public Base {
     return script_.run([&](const py::object& o) {
       const py::object made = o.attr("after_update")(params, ctx);
       return made.is_none() ? std::map<std::string, Tensor>() : py::cast<std::map<std::string, Tensor>>(made);
+    });
+  }
+
+  StepLog after_step(const ParamTree& params, const std::map<std::string, double>& means,
+                     const StepContext& ctx) override {
+    if (Pipeline* base = without("after_step")) return base->after_step(params, means, ctx);
+    if (!script_.defines("after_step")) return {};
+    return script_.run(
+        [&](const py::object& o) { return to_step_log(o.attr("after_step")(params, means, ctx)); });
+  }
+  std::map<std::string, std::string> model_files() const override {
+    if (Pipeline* base = without("model_files")) return base->model_files();
+    if (!script_.defines("model_files")) return {};
+    return script_.run([](const py::object& o) {
+      return py::cast<std::map<std::string, std::string>>(glue("files")(o.attr("model_files")()));
     });
   }
 
@@ -291,23 +307,17 @@ class PythonPipeline : public Base {
         [&](const py::object& o) { return py::cast<ModelParams>(glue("declared")(o.attr(function)())); });
   }
 
-  // This replica's rows of a field, of an array that collate() made of `n` examples.
-  static Tensor rows_of(const std::string& name, const py::handle& array, i64 n, std::size_t mine,
-                        const BatchShape& shape) {
-    Shape s = shape_of(array);
-    if (s.empty() || s[0] != n)
-      throw PythonError(fmt::format("field '{}' has {}; expected {} rows, one per example", name,
-                                    s.empty() ? "no dims" : fmt::format("{} rows", s[0]), n));
-    s[0] = shape.rows;
-    const bool none = mine == 0;
-    if (is_ids(array)) {
-      std::vector<i32> ids;
-      if (!none) ids = elements<i32>(array);
-      return from_local_ids(s, ids);
+  // REQUIRES: Python's lock.
+  py::tuple collate_samples(const py::object& o, const std::vector<Example>& sample,
+                            const BatchShape& shape) const {
+    try {
+      return glue("collate")(o, from_examples(sample), shape);
+    } catch (py::error_already_set& e) {
+      if (!guessed_ || !script_.defines("source")) throw;
+      throw UsageError(
+          "collate() refuses an example of the data ({}), and source() does not run in a plan. {}(self, length)",
+          py::cast<std::string>(py::str(e.value())), kDefinePlanExample);
     }
-    std::vector<float> values;
-    if (!none) values = elements<float>(array);
-    return from_local_values(s, values);
   }
 
   // Examples in place of those of a batch without any: of `length` tokens in their longest field of ids.
@@ -319,7 +329,10 @@ class PythonPipeline : public Base {
       if (const auto e = reads->sample(*this, std::max<i64>(shape.length, 1)))
         return std::vector<Example>(n, *e);
     if (table_ && table_->size() > 0) return std::vector<Example>(n, table_->example(0));
-    if (!sample_) sample_ = find_sample(std::max<i64>(shape.length, 1));
+    if (!sample_) {
+      sample_ = find_sample(std::max<i64>(shape.length, 1));
+      guessed_ = plan && !script_.defines("plan_example");
+    }
     Example e = *sample_;
     const std::size_t longest = static_cast<std::size_t>(longest_ids(e)),
                       length = static_cast<std::size_t>(shape.length);
@@ -374,9 +387,9 @@ class PythonPipeline : public Base {
         }
       } catch (py::error_already_set& e) {
         log_once(LogLevel::info,
-                 fmt::format("source() does not run in a plan, which has no data and no values of parameters "
-                             "({}). The plan uses another example; plan_example(length) may give one",
-                             py::cast<std::string>(py::str(e.value()))));
+                 fmt::format("source() does not run in a plan, which has no data and no values "
+                             "of parameters ({}): the plan uses another example. {}(self, length)",
+                             py::cast<std::string>(py::str(e.value())), kDefinePlanExample));
       }
       return std::nullopt;
     });
@@ -448,6 +461,7 @@ class PythonPipeline : public Base {
   mutable std::optional<DefaultWeights> weights_;
   mutable std::optional<ModelParams> params_;
   mutable std::optional<Example> sample_;
+  mutable bool guessed_ = false;  // sample_ is no example of source(), which the script defines
   bool agreed_ = false;
 };
 

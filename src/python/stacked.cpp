@@ -134,6 +134,24 @@ Batch stacked_batch(std::span<const Example> mine, const BatchShape& shape, cons
   return b;
 }
 
+Tensor rows_of(const std::string& name, const py::handle& array, i64 n, std::size_t mine,
+               const BatchShape& shape) {
+  Shape s = shape_of(array);
+  if (s.empty() || s[0] != n)
+    throw PythonError(fmt::format("field '{}' has {}; expected {} rows, one per example", name,
+                                  s.empty() ? "no dims" : fmt::format("{} rows", s[0]), n));
+  s[0] = shape.rows;
+  const bool none = mine == 0;
+  if (is_ids(array)) {
+    std::vector<i32> ids;
+    if (!none) ids = elements<i32>(array);
+    return from_local_ids(s, ids);
+  }
+  std::vector<float> values;
+  if (!none) values = elements<float>(array);
+  return from_local_values(s, values);
+}
+
 void bind_stacked(py::module_& m) {
   m.def("_batch_of", [](const JobHandle& job, const py::list& list) {
     const std::vector<Example> examples = to_examples(list);

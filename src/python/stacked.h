@@ -12,4 +12,9 @@ namespace redco::python {
 // UsageError: examples with different fields or shapes.
 Batch stacked_batch(std::span<const Example> mine, const BatchShape& shape, const DefaultWeights& weights);
 
+// This replica's rows of a field, of an array that collate() made of `n` examples; `mine`: how many of them
+// are this replica's, 0 for a sample. REQUIRES: Python's lock.
+Tensor rows_of(const std::string& name, const py::handle& array, i64 n, std::size_t mine,
+               const BatchShape& shape);
+
 }  // namespace redco::python

@@ -257,8 +257,11 @@ def opened(pipeline, request):
         return None, ""
     example_of = getattr(pipeline, "example", None)
 
+    # Without __iter__, Python would index until an IndexError, which data sets with a length need not raise.
+    items = (data[i] for i in range(len(data))) if not hasattr(data, "__iter__") and hasattr(data, "__len__") else data
+
     def examples():
-        for item in data:
+        for item in items:
             made = example_of(item) if example_of else item
             if made is not None:
                 yield made
@@ -326,6 +329,23 @@ def terms(result):
             raise TypeError(f"the term '{name}' of loss() is {type(value).__name__}; expected a tensor with one element")
         out.append((name, value if value.ndim == 0 else value.sum()))
     return out
+
+
+def step_log(d):
+    """(numbers, arrays of float32) of a dict with both."""
+    values, arrays = {}, {}
+    for name, x in d.items():
+        a = np.asarray(x.numpy() if hasattr(x, "numpy") else x, dtype=np.float32)
+        if a.ndim == 0:
+            values[str(name)] = float(a)
+        else:
+            arrays[str(name)] = np.ascontiguousarray(a).reshape(-1)
+    return values, arrays
+
+
+def files(d):
+    """Texts or bytes by path, as bytes."""
+    return {str(path): x.encode() if isinstance(x, str) else bytes(x) for path, x in d.items()}
 
 
 def numbers(d):

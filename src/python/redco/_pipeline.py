@@ -52,7 +52,8 @@ class ParamGroup:
     """Parameters that are updated together. has: a function of a name, a list of names, or a prefix.
 
     The other arguments are those of ParamGroup in C++ (src/pipeline/pipeline.h). optimizer: a name, "adamw" or
-    "sgd", or (name, {setting: value}). ema_of: a function of a name, or a pair (prefix, prefix of the source).
+    "sgd", or (name, {setting: value}). ema_of: a function of a name, or a pair (prefix, prefix of the source). tau: a
+    number, or a function of the step.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class ParamGroup:
         optimizer=None,
         period: int = 1,
         ema_of=None,
-        tau: float = 0.0,
+        tau: Union[float, Callable[[int], float]] = 0.0,
     ):
         self.name, self.has, self.term, self.plus = name, has, term, plus
         self.learning_rate_factor, self.learning_rate = learning_rate_factor, learning_rate
@@ -244,9 +245,10 @@ class Pipeline:
         of labels: what token_log_probs() reads."""
         return self._job().token_rows(shape, [([int(i) for i in ids], int(first)) for ids, first in sequences], prefix)
 
-    def token_log_probs(self, params, batch, ctx=None, prefix="", model=None):
-        """[rows, length] log-probabilities of the labels of token_rows()."""
-        options = ctx.apply if ctx is not None else _redco.ApplyOptions()
+    def token_log_probs(self, params, batch, ctx=None, prefix="", model=None, options=None):
+        """[rows, length] log-probabilities of the labels of token_rows(). options: in place of ctx.apply."""
+        if options is None:
+            options = ctx.apply if ctx is not None else _redco.ApplyOptions()
         return _redco.token_log_probs(model or self.model, params, batch, options, prefix)
 
     def prompt_ids(self, text):
