@@ -1,4 +1,6 @@
 """Federated averaging (McMahan et al. 2017). An example is a client in a round; a step is a round."""
+import functools
+
 import numpy as np
 import redco
 
@@ -20,21 +22,21 @@ class FedAvg(redco.Pipeline):
         p.linear("net.fc2", 10, 64, std=(1 / 64) ** 0.5)
         return p
 
-    def deal(self):
-        """Each client gets two shards of the images, which are sorted by class."""
-        self.x, self.y = (redco.rows(list(self.train_data), k) for k in ("pixel_values", "label"))
-        order = redco.permutation(2 * self.settings.n_clients, self.job.seed)
-        shards = np.array_split(self.y[:, 0].argsort(kind="stable"), len(order))
-        pairs = (np.flatnonzero(order // 2 == client) for client in range(self.settings.n_clients))
-        self.images = [np.concatenate([shards[k] for k in pair]) for pair in pairs]
+    @functools.cached_property
+    def images(self):
+        return tuple(redco.rows(list(self.train_data), k) for k in ("pixel_values", "label"))
+
+    def clients(self):
+        """The images of each client: two shards of them, sorted by class."""
+        owner = redco.permutation(2 * self.settings.n_clients, self.job.seed) // 2
+        shards = np.array_split(self.images[1][:, 0].argsort(kind="stable"), len(owner))
+        return [np.concatenate([shards[k] for k in np.flatnonzero(owner == c)]) for c in range(len(owner) // 2)]
 
     def source(self, params, ctx):
-        if not hasattr(self, "images"):
-            self.deal()
-        s, seed, examples = self.settings, self.job.seed, []
+        s, seed, examples, clients = self.settings, self.job.seed, [], self.clients()
         for r in range(20 * ctx.epoch, 20 * ctx.epoch + 20):  # rounds
             for client in redco.permutation(s.n_clients, seed, 1 + r)[: self.job.global_batch_size].tolist():
-                mine, visit = self.images[client], 2**40 + (r * s.n_clients + client) * s.local_epochs
+                mine, visit = clients[client], 2**40 + (r * s.n_clients + client) * s.local_epochs
                 orders = [redco.permutation(len(mine), seed, visit + k) for k in range(s.local_epochs)]
                 padding = np.full(-len(mine) % s.local_batch_size, -1)  # of the last batch of a local epoch
                 examples.append({"rows": np.concatenate([np.append(mine[order], padding) for order in orders])})
@@ -43,11 +45,11 @@ class FedAvg(redco.Pipeline):
     def collate(self, examples, shape):
         if "rows" in examples[0]:
             rows, times = redco.rows(examples, "rows", shape.length, fill=-1), self.settings.local_epochs
-            x, y = self.x[rows], np.where(rows >= 0, self.y[rows, 0], -100)
+            x, y = self.images[0][rows], np.where(rows >= 0, self.images[1][rows, 0], -100)
         else:  # an image of an evaluation
             x, y, times = redco.rows(examples, "pixel_values")[:, None], redco.rows(examples, "label"), 1
         n = (y >= 0).sum(1) / times  # images
-        return {"x": x, "y": y, "n": n}, {"loss": n.sum(), "accuracy": n.sum()}
+        return {"x": x, "y": y, "n": n}, dict.fromkeys(self.terms, n.sum())
 
     def logits(self, params, x):  # [clients, rows, classes], of common weights or those of each client
         h = redco.relu(redco.linear(x, params["net.fc1.weight"]) + params["net.fc1.bias"])

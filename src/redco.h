@@ -17,6 +17,8 @@
 #include "models/model.h"
 #include "models/rope_config.h"
 #include "models/spec_builder.h"
+#include "nn/activations_by_name.h"
+#include "nn/attention_bias.h"
 #include "nn/cache_forms.h"
 #include "nn/inner_loop.h"
 #include "nn/layers.h"

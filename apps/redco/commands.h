@@ -41,6 +41,7 @@ void add_env_replay(CLI::App& app, Invocation& run);
 void add_new(CLI::App& app, Invocation& run);
 void add_ls(CLI::App& app, Invocation& run);
 void add_cp(CLI::App& app, Invocation& run);
+void add_run(CLI::App& app, Invocation& run);
 void add_schema(CLI::App& app, Invocation& run);
 void add_completion(CLI::App& app, Invocation& run);
 void add_man(CLI::App& app, Invocation& run);

@@ -143,6 +143,7 @@ int run_command(int argc, char** argv) {
     add_trust(app, run);
     add_env_replay(app, run);
     add_new(app, run);
+    add_run(app, run);
     add_ls(app, run);
     add_cp(app, run);
     add_schema(app, run);

@@ -86,11 +86,12 @@ std::vector<std::string> read_extra(ParamTree& tree, const ModelSource& source, 
   return any.made;
 }
 
-// Those of this training: what the folder lacks begins with its initial values.
-void load_extra(ParamTree& tree, const ModelSource& source, u64 seed, bool trains) {
+// Those of this training: what the folder lacks begins with its initial values. Returns the names of these.
+std::vector<std::string> load_extra(ParamTree& tree, const ModelSource& source, u64 seed, bool trains) {
   initialize(tree, seed);
-  std::vector<std::string> made = read_extra(tree, source, "extra_params()");
-  if (made.empty() || !reports()) return;
+  const std::vector<std::string> all = read_extra(tree, source, "extra_params()");
+  if (all.empty() || !reports()) return all;
+  std::vector<std::string> made = all;
   if (constexpr std::size_t kNamed = 5; made.size() > kNamed) {
     const std::size_t more = made.size() - kNamed;
     made.resize(kNamed);
@@ -106,6 +107,7 @@ void load_extra(ParamTree& tree, const ModelSource& source, u64 seed, bool train
   } else {
     warn("{} and must be trained first", line);
   }
+  return all;
 }
 
 // Those of the training of a frozen model (Pipeline::extra_params_of()): its folder has them all.
@@ -139,17 +141,19 @@ ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const
   const auto seed = static_cast<u64>(job.train.seed);
   ParamTree tree = make_params(params, sharded.layouts, storage);
   ParamTree own = tree.part("");
+  std::vector<std::string> made;  // what has initial values, not stored ones
   if (source.folder.empty()) {
     initialize(own, seed);
+    for (const ParamSpec& s : own.specs()) made.push_back(s.name);
   } else {
     load_model(own, job, source, model, params.aliases);
   }
   if (tree.has_part(kExtra)) {
     ParamTree extra = tree.part(kExtra);
-    load_extra(extra, source, seed, storage.trains);
+    for (std::string& name : load_extra(extra, source, seed, storage.trains)) made.push_back(std::move(name));
   }
-  if (!named) return tree;
-  for (const NamedParts& n : *named) {
+  static const std::vector<NamedParts> kNone;
+  for (const NamedParts& n : named ? *named : kNone) {
     if (n.source.folder.empty()) {
       // A frozen one begins like the job's model, if it has the same names; a trained one with its own draws.
       ParamTree fresh = n.settings.frozen ? tree.part(n.settings.name) : owned_by(tree, n.settings.name);
@@ -164,6 +168,7 @@ ParamTree make_job_params(const JobConfig& job, const ModelSource& source, const
       load_extra_of(n.settings.name, more, n.source);
     }
   }
+  copy_initial_values(tree, made);
   return tree;
 }
 

@@ -138,12 +138,11 @@ std::shared_ptr<const Dataset> make_source(const JobConfig& job, const DataSourc
   }
   const Model* model = pipeline.model;
   Context::current().world().together([&] {
-    if (!model)
-      throw UsageError("[model] these data need a model: give model.path, model.preset or model.arch");
     if (!pipeline.tokenizer)
       throw UsageError(
-          "[model] the {} model has no tokenizer; give model.tokenizer (`bytes` or a tokenizer's folder)",
-          model->family());
+          "[model] {} has no tokenizer for the texts of {}. Give model.tokenizer (`bytes` or a tokenizer's "
+          "folder)",
+          model ? "the " + model->family() + " model" : "the job", source_name(source, evaluation));
   });
   return make_lm_data(lm_data_request(job, source, evaluation, *pipeline.tokenizer, model, folder, cache));
 }

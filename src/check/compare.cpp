@@ -78,7 +78,7 @@ const std::vector<Feature>& features() {
       {"the rows of a micro-batch", [](const CheckedRun& r) { return r.numbers.rows_of_micro_batch; },
        "a loss term is not a sum over rows (a mean, or a value of the whole batch), or a weight counts padding "
        "or batches instead of rows or tokens, or a random draw depends on the shape of the batch (give it "
-       "batch_layout())"},
+       "batch_layout()), or the result depends on the length that the rows are padded to"},
       {"the rows of a replica in a micro-batch", [](const CheckedRun& r) { return r.combination.micro; },
        "collate() uses a row's place among the replica's rows, for example for random numbers in the order of "
        "the rows (key them by Example::ordinal or Context::key()), or loss() uses Batch::weights, which are those "

@@ -28,6 +28,7 @@
 #include "launch/resource_limits.h"
 #include "launch/slurm.h"
 #include "metrics/metric_text.h"
+#include "pipeline/load_python.h"
 #include "pipeline/shared_objects.h"
 #include "pipelines/pipelines.h"
 #include "plan/report.h"
@@ -92,7 +93,14 @@ JobConfig placed(JobConfig job, const std::vector<RunningHost>& hosts, int n_ran
 std::optional<PlanReport> checked_plan(const JobConfig& job, const Assembly& parts,
                                        const std::vector<RunningHost>& hosts) {
   if (!parts.model && !pipeline_info(job.pipeline)) return std::nullopt;
-  PlanReport plan = plan_job(job, parts, hosts);
+  PlanReport plan;
+  try {
+    plan = plan_job(job, parts, hosts);
+  } catch (const UsageError& e) {
+    if (std::string_view(e.what()).find(kDefinePlanExample) == std::string_view::npos) throw;
+    info("[memory] not checked, because the job has no plan: {}", e.what());
+    return std::nullopt;
+  }
   if (plan.fits) return plan;
   throw Error(
       ExitCode::doesnt_fit,

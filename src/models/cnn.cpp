@@ -44,6 +44,7 @@ class Cnn : public Model {
   explicit Cnn(ModelConfig& c) {
     family_ = "cnn";
     task_ = ModelTask::image_classification;
+    attends_ = false;
     c.expect("architectures", {"[\"CnnForImageClassification\"]", "[]"});
     const auto image = read_sizes(c, "image_size", 28);
     image_shape_ = {c.integer_or("num_channels", 1), image[0], image[1]};

@@ -29,6 +29,7 @@ class Mamba2 : public Model {
  public:
   explicit Mamba2(ModelConfig& c) {
     family_ = "mamba2";
+    attends_ = false;
     vocab_size_ = c.integer("vocab_size");
     width_ = hidden_size_ = c.integer("hidden_size");
     n_layers_ = c.integer("num_hidden_layers", 0);
@@ -89,17 +90,19 @@ class Mamba2 : public Model {
     {
       Scope s("embedding");
       x = residual(o, embedding(p["backbone.embeddings.weight"], in.input_ids));
+      x = activation(o, "embedding", x);
     }
     for (i64 i = 0; i < n_layers_; ++i) {
       x = run_block(p, o, layer(i), x, [this, in, o, i](const ParamTree& own, const Tensor& h) {
         const Tensor a = gather_tokens(o, rms_norm(own, layer(i) + ".norm", h, eps_));
         Scope s("mixer");
-        return h + residual(o, mixer(own, in, o, i, a));
+        return h + residual(o, activation(o, i, ".attention", mixer(own, in, o, i, a)));
       });
+      x = activation(o, i, "", x);
       if (o.hidden_states) o.hidden_states->push_back(x);
     }
     Scope s("lm_head");
-    x = gather_tokens(o, rms_norm(p, "backbone.norm_f", x, eps_));
+    x = activation(o, "final_norm", gather_tokens(o, rms_norm(p, "backbone.norm_f", x, eps_)));
     if (o.hidden_states) o.hidden_states->push_back(x);
     return lm_head(p, "lm_head", x, o);
   }

@@ -17,6 +17,7 @@ class Mlp : public Model {
   explicit Mlp(ModelConfig& c) {
     family_ = "mlp";
     task_ = ModelTask::vector_regression;
+    attends_ = false;
     n_features_ = c.integer("input_size");
     std::vector<i64> widths = read_widths(c);
     n_layers_ = static_cast<i64>(widths.size());

@@ -18,6 +18,7 @@ class MlpMixer : public Model {
   explicit MlpMixer(ModelConfig& c) {
     family_ = "mlp-mixer";
     task_ = ModelTask::image_classification;
+    attends_ = false;
     patches_ = read_patch_grid(c);
     image_shape_ = patches_.image;
     width_ = hidden_size_ = c.integer("hidden_size");

@@ -15,6 +15,7 @@
 #include "models/families.h"
 #include "models/plugin_families.h"
 #include "models/seq2seq/seq2seq.h"
+#include "nn/activations_by_name.h"
 #include "nn/cache_forms.h"
 
 namespace redco {
@@ -63,11 +64,27 @@ auto in_family(const std::string& name, const char* function, F&& f) {
 }
 }  // namespace
 
+// A pass of the family; UsageError if the options ask for what it does not have.
+template <class F>
+Tensor Model::pass(const ApplyOptions& o, const char* function, const F& f) const {
+  if (!attends_ && (o.causal || o.attention_bias.defined()))
+    throw UsageError(
+        "[model] the layers of the family '{}' have no scores of attention: omit causal and "
+        "attention_bias",
+        family_);
+  if (!o.activations) return in_family(family_, function, f);
+  if (o.cache) throw UsageError("[model] a pass with a cache reads and replaces no activations");
+  o.activations->begin();
+  const Tensor y = in_family(family_, function, f);
+  o.activations->end(family_);
+  return y;
+}
+
 Tensor Model::apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const {
   REDCO_CHECK(in.input_ids.defined(), "apply() needs DecoderInputs::input_ids, which has no value");
   REDCO_CHECK(is_encoder_decoder() || !in.memory.defined(),
               "apply() got DecoderInputs::memory, and the family '{}' has no encoder", family_);
-  const Tensor logits = in_family(family_, "decode()", [&] { return decode(p, in, o); });
+  const Tensor logits = pass(o, "decode()", [&] { return decode(p, in, o); });
   if (o.cache) o.cache->advance(in.input_ids.size(1));
   return logits;
 }
@@ -84,10 +101,10 @@ Tensor Model::decode(const ParamTree&, const DecoderInputs&, const ApplyOptions&
   throw BugError(fmt::format("{} ({}) has no decoder", family_, name_of(task_)));
 }
 Tensor Model::encode(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const {
-  return in_family(family_, "encode_memory()", [&] { return encode_memory(p, in, o); });
+  return pass(o, "encode_memory()", [&] { return encode_memory(p, in, o); });
 }
 Tensor Model::apply_encoder(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const {
-  return in_family(family_, "encode_outputs()", [&] { return encode_outputs(p, in, o); });
+  return pass(o, "encode_outputs()", [&] { return encode_outputs(p, in, o); });
 }
 Tensor Model::encode_memory(const ParamTree&, const EncoderInputs&, const ApplyOptions&) const {
   throw BugError(fmt::format("{} ({}) has no encoder for a decoder", family_, name_of(task_)));

@@ -135,6 +135,10 @@ class Model {
     return {{"tie_word_embeddings", "false"}};
   }
 
+ private:
+  template <class F>
+  Tensor pass(const ApplyOptions& o, const char* function, const F& f) const;
+
  protected:
   // apply(); each layer adds its entries to the cache.
   virtual Tensor decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const;
@@ -155,6 +159,8 @@ class Model {
   i64 hidden_size_ = 0;  // set it if decode() or encode_outputs() follow ApplyOptions::head
   std::string problem_type_;
   ImageShape image_shape_;
+  bool attends_ =
+      true;  // false: no layer calls attend(), so ApplyOptions::causal and attention_bias are errors
 };
 
 // The family is the config's model_type. ContentsError (UsageError for overrides) for an unknown family, and

@@ -25,6 +25,7 @@ class Performer : public Model {
   explicit Performer(ModelConfig& c) {
     family_ = "performer";
     task_ = ModelTask::sequence_classification;
+    attends_ = false;
     vocab_size_ = c.integer("vocab_size");
     max_length_ = c.integer_or("max_position_embeddings", 512);
     width_ = hidden_size_ = c.integer("hidden_size");

@@ -69,7 +69,7 @@ class T5 : public Model {
         p, encoder_, in.input_ids, own,
         [this, mask = in.key_mask, own](const ParamTree& q, i64 i, const Tensor& x, const Tensor& bias) {
           const Tensor y = attend_to_itself(q, encoder_, i, x, mask, bias, own);
-          return feed_forward(q, layer(encoder_, i, 1), y, own);
+          return feed_forward(q, layer(encoder_, i, 1), i, y, own);
         });
   }
 
@@ -78,7 +78,7 @@ class T5 : public Model {
                    [this, in, o](const ParamTree& q, i64 i, const Tensor& h, const Tensor& bias) {
                      const Tensor y = attend_to_itself(q, decoder_, i, h, in.key_mask, bias, o);
                      const Tensor z = attend_to_memory(q, i, y, in, o);
-                     return feed_forward(q, layer(decoder_, i, 2), z, o);
+                     return feed_forward(q, layer(decoder_, i, 2), i, z, o);
                    });
     Scope s("lm_head");
     x = head_input(o, x);
@@ -171,7 +171,7 @@ class T5 : public Model {
     {
       Scope inner("embedding");
       x = residual(o, embedding(p["shared.weight"], ids));
-      x = dropout(o, s.name + "_embedding", dropout_, x);
+      x = activation(o, "embedding", dropout(o, s.name + "_embedding", dropout_, x));
     }
     if (s.layers > 0) {
       Scope inner("position_bias");
@@ -183,9 +183,10 @@ class T5 : public Model {
       x = run_block(p, o, block(s, i), x, [apply_block, i, bias](const ParamTree& own, const Tensor& h) {
         return apply_block(own, i, h, bias);
       });
+      x = activation(o, i, "", x);
     }
     x = rms_norm(p, s.name + ".final_layer_norm", x, eps_);
-    x = gather_tokens(o, dropout(o, s.name + "_out", dropout_, x));
+    x = activation(o, "final_norm", gather_tokens(o, dropout(o, s.name + "_out", dropout_, x)));
     if (o.hidden_states) o.hidden_states->push_back(x);
     return x;
   }
@@ -201,7 +202,7 @@ class T5 : public Model {
     const std::string h = layer(s, i, 0);
     const Tensor y = self_attention(p, attention(h + "SelfAttention", s.decoder), o, i,
                                     rms_norm(p, h + "layer_norm", x, eps_), mask, {}, bias);
-    return x + dropout(o, "attention_out", dropout_, residual(o, y));
+    return x + dropout(o, "attention_out", dropout_, residual(o, activation(o, i, ".attention", y)));
   }
 
   Tensor attend_to_memory(const ParamTree& p, i64 i, const Tensor& x, const DecoderInputs& in,
@@ -213,7 +214,7 @@ class T5 : public Model {
     return x + dropout(o, "cross_attention_out", dropout_, residual(o, y));
   }
 
-  Tensor feed_forward(const ParamTree& p, const std::string& h, const Tensor& x,
+  Tensor feed_forward(const ParamTree& p, const std::string& h, i64 i, const Tensor& x,
                       const ApplyOptions& o) const {
     Scope scope("mlp");
     const Tensor m = gather_tokens(o, rms_norm(p, h + "layer_norm", x, eps_));
@@ -222,7 +223,7 @@ class T5 : public Model {
         gated_ ? std::vector<LayerName>{mlp + "wi_0", mlp + "wi_1"} : std::vector<LayerName>{mlp + "wi"};
     const Tensors inner = dense_layers(p, first, m, o);
     Tensor f = gated_ ? activate_gated(activation_, inner[0], inner[1]) : activate(activation_, inner[0]);
-    f = dense(p, mlp + "wo", dropout(o, "mlp", dropout_, f), o);
+    f = activation(o, i, ".mlp", dense(p, mlp + "wo", dropout(o, "mlp", dropout_, f), o));
     return x + dropout(o, "mlp_out", dropout_, residual(o, f));
   }
 

@@ -73,12 +73,13 @@ Tensor VitEncoder::block(const ParamTree& p, const ApplyOptions& o, i64 i, const
                                       heads_,
                                       settings};
     const Tensor y = self_attention(p, attention, o, i, layer_norm(p, h + ".layernorm_before", x, eps_), {});
-    x = x + dropout(o, "attention_out", dropout_, residual(o, y));
+    x = x + dropout(o, "attention_out", dropout_, residual(o, activation(o, i, ".attention", y)));
   }
   Scope s("mlp");
   const Tensor m = gather_tokens(o, layer_norm(p, h + ".layernorm_after", x, eps_));
   const Tensor f = activate(activation_, dense(p, h + ".intermediate.dense", m, o));
-  return x + dropout(o, "mlp_out", dropout_, residual(o, dense(p, h + ".output.dense", f, o)));
+  const Tensor y = activation(o, i, ".mlp", dense(p, h + ".output.dense", f, o));
+  return x + dropout(o, "mlp_out", dropout_, residual(o, y));
 }
 
 Tensor VitEncoder::run(const ParamTree& p, const Tensor& pixels, const ApplyOptions& o) const {
@@ -86,6 +87,7 @@ Tensor VitEncoder::run(const ParamTree& p, const Tensor& pixels, const ApplyOpti
   {
     Scope s("embedding");
     x = dropout(o, prefix_ + "embedding", dropout_, residual(o, embed(p, pixels)));
+    x = activation(o, "embedding", x);
   }
   ApplyOptions own = o;
   own.cache = nullptr;
@@ -94,9 +96,10 @@ Tensor VitEncoder::run(const ParamTree& p, const Tensor& pixels, const ApplyOpti
     x = run_block(p, o, layer(i), x, [this, own, i](const ParamTree& params, const Tensor& h) {
       return block(params, own, i, h);
     });
+    x = activation(o, i, "", x);
   }
   if (o.hidden_states) o.hidden_states->push_back(x);  // before the last norm
-  return gather_tokens(o, layer_norm(p, at("layernorm"), x, eps_));
+  return activation(o, "final_norm", gather_tokens(o, layer_norm(p, at("layernorm"), x, eps_)));
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include "autograd/grad.h"
 #include "base/error.h"
 #include "nn/activations.h"
+#include "nn/activations_by_name.h"
 #include "nn/cache.h"
 #include "nn/lora.h"
 #include "ops/activation_sharding.h"
@@ -135,6 +136,16 @@ AttentionOptions attention_options(const ApplyOptions& o, const AttentionSetting
   return a;
 }
 
+// The bias of a family and that of the options, for all heads of q [B, T, H, D]; undefined: none.
+Tensor bias_of_all(const ApplyOptions& o, const Tensor& of_family, const Tensor& q) {
+  const Tensor& own = o.attention_bias;
+  if (!own.defined()) return of_family;
+  REDCO_CHECK(own.visible() == 4, "attention_bias is {}; expected [1 or B, 1 or H, T, keys]", describe(own));
+  if (of_family.defined()) return of_family + own;
+  return own.size(1) == q.size(2) ? own
+                                  : broadcast_to(own, {own.size(0), q.size(2), own.size(2), own.size(3)});
+}
+
 }  // namespace
 
 Tensor attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, const Tensor& q,
@@ -142,8 +153,13 @@ Tensor attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, c
               const Tensor& sinks) {
   AttentionOptions a = attention_options(o, s, "attention");
   a.segmented = o.segmented;
+  if (o.causal) {
+    if (s.causal && !*o.causal && s.window > 0) a.ahead = s.window - 1;
+    a.causal = *o.causal;
+  }
+  const Tensor biases = bias_of_all(o, bias, q);
   const bool one = !v.defined();
-  if (!o.cache) return attention(q, k, one ? k : v, a, key_mask, bias, sinks);
+  if (!o.cache) return attention(q, k, one ? k : v, a, key_mask, biases, sinks);
   REDCO_CHECK(!o.segmented, "rows with several samples cannot use a cache");
   LayerCache& cache = o.cache->layer(layer);
   cache.append(one ? Tensors{k} : Tensors{k, v}, k.size(1));
@@ -152,7 +168,7 @@ Tensor attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, c
   const auto of_held = [&](const Tensor& t, int dim) {
     return t.defined() && held.first > 0 ? narrow(t, dim, held.first, a.kv_length) : t;
   };
-  return attention(q, held.entries[0], held.entries[one ? 0 : 1], a, of_held(key_mask, 1), of_held(bias, 3),
+  return attention(q, held.entries[0], held.entries[one ? 0 : 1], a, of_held(key_mask, 1), of_held(biases, 3),
                    sinks);
 }
 
@@ -189,10 +205,17 @@ Tensor lm_head(const ParamTree& p, const LayerName& name, const Tensor& x, const
   return o.head ? dense(p, name, h, o) : h;
 }
 
+Tensor activation(const ApplyOptions& o, const char* name, const Tensor& x) {
+  return o.activations ? o.activations->pass(name, x) : x;
+}
+Tensor activation(const ApplyOptions& o, i64 layer, const char* part, const Tensor& x) {
+  return o.activations ? o.activations->pass(fmt::format("layers.{}{}", layer, part), x) : x;
+}
+
 Tensor run_block(const ParamTree& p, const ApplyOptions& o, const std::string& name, const Tensor& x,
                  const BlockFunction& block) {
   Restore<SharedText> scope(Context::current().random_scope, name);
-  if (!o.recompute_blocks) return block(p, x);
+  if (!o.recompute_blocks || o.activations) return block(p, x);
   return recompute([p, block](const Tensor& h) { return block(p, h); }, x);
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,7 @@
 
 namespace redco {
 
+class Activations;
 class ModelCache;
 
 // Options of a forward pass.
@@ -23,6 +26,13 @@ struct ApplyOptions {
   bool sequence_parallel = false;   // shards the residual stream over tokens; see residual()
   bool segmented = false;  // key_mask holds sample numbers: attention stays within a sample; excludes a cache
   ModelCache* cache = nullptr;  // of earlier tokens (nn/cache.h)
+  // Of self-attention in all layers, whatever the family has. causal=false: a sliding window reaches as many
+  // tokens to both sides. attention_bias [1 or B, 1 or H, T, keys] is added to the scores; undefined: none.
+  // Masks as biases: nn/attention_bias.h.
+  std::optional<bool> causal{};
+  Tensor attention_bias{};
+  // What passes read and replace. Blocks are then not recomputed. Not for passes with a cache.
+  std::shared_ptr<Activations> activations{};
   // Filled as in transformers: embeddings, then the output of each layer.
   std::vector<Tensor>* hidden_states = nullptr;
 };
@@ -121,6 +131,11 @@ Tensor gather_tokens(const ApplyOptions& o, const Tensor& x);
 Tensor head_input(const ApplyOptions& o, const Tensor& x);
 // The logits of head_input(o, x) by a linear layer, or without o.head the input itself.
 Tensor lm_head(const ParamTree& p, const LayerName& name, const Tensor& x, const ApplyOptions& o);
+
+// The value that a pass continues with after the activation `name`, or "layers.I" and `part` ("", ".mlp"):
+// see nn/activations_by_name.h. x itself unless o.activations replace it.
+Tensor activation(const ApplyOptions& o, const char* name, const Tensor& x);
+Tensor activation(const ApplyOptions& o, i64 layer, const char* part, const Tensor& x);
 
 // block(p, x). With recompute_blocks only its input is kept, and the backward runs the block again with a
 // copy of the tree `p` (the same tensors). The block must take parameters from its argument, because p may be

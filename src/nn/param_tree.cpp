@@ -196,7 +196,9 @@ const Tensor& ParamTree::operator[](const std::string& name) const {
     std::vector<std::string> names;
     for (const auto& [known, i] : *index_) names.push_back(known);
     std::ranges::sort(names);
-    const std::string near = nearest(name, names);
+    std::string near = nearest(name, names);
+    for (const std::string& known : names)  // an embedding's name has no ".weight" unless it was given
+      if (near.empty() && name.starts_with(known + ".")) near = known;
     REDCO_CHECK(false, "no parameter is named '{}'{}", name,
                 near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
   }
@@ -436,6 +438,15 @@ void initialize(const ParamSpec& s, const Tensor& t) {
       fill_time_step(t, c.key("init"), s.init.low, s.init.high);
       break;
     }
+    case Init::Kind::values: {
+      const std::size_t n = s.init.values ? s.init.values->size() : 0;
+      if (n != static_cast<std::size_t>(t.numel()))
+        throw UsageError("[model] {} {} has {} initial values", s.name, to_string(s.shape), n);
+      fill_whole(t, {s.init.values->begin(), s.init.values->end()});
+      break;
+    }
+    case Init::Kind::copy:  // copy_initial_values() follows
+      break;
     case Init::Kind::log_count:
       fill_log_count(t);
       break;
@@ -448,6 +459,30 @@ void initialize(const ParamSpec& s, const Tensor& t) {
     case Init::Kind::zeros:
       c.run(&Kernels::fill, t, 0);
       break;
+  }
+}
+
+void copy_initial_values(ParamTree& tree, const std::vector<std::string>& made) {
+  const auto copies = [&](const ParamSpec& s) {
+    return s.init.kind == Init::Kind::copy && std::ranges::count(made, s.name) > 0;
+  };
+  for (std::size_t i = 0; i < tree.size(); ++i) {
+    const ParamSpec& s = tree.specs()[i];
+    if (!copies(s)) continue;
+    const ParamSpec* source = tree.find_spec(s.init.source);
+    for (std::size_t hops = 0; source && copies(*source) && hops < tree.size(); ++hops)
+      source = tree.find_spec(source->init.source);
+    if (!source || copies(*source) || source->shape != s.shape)
+      throw UsageError("[pipeline] {} {} begins as a copy of '{}', which is {}", s.name, to_string(s.shape),
+                       s.init.source,
+                       source ? fmt::format("of shape {}", to_string(source->shape)) : "no parameter");
+    const Tensor& to = tree.values()[i];
+    if (to.is_meta()) continue;
+    const Tensor from = redistribute(tree[source->name].detached(), to.layout());
+    if (from.dtype() == to.dtype())
+      Context::current().run(&Kernels::copy, from, to);
+    else
+      Context::current().run(&Kernels::cast, from, to);
   }
 }
 

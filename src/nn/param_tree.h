@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -57,6 +58,8 @@ struct Init {
     orthogonal,
     log_count,  // log(1), log(2), ... of a vector
     time_step,  // softplus gives log-uniform numbers in [low, high)
+    values,     // these numbers
+    copy,       // what `source` begins with: its stored weights, if it has some
   } kind = Kind::zeros;
   double std = 0;     // normal: standard deviation; uniform: in [-std, std); constant: the value
   i64 zero_row = -1;  // normal: index of a row of zeros (an embedding's padding row); -1: none
@@ -64,6 +67,8 @@ struct Init {
   // `width` vectors is orthogonal (the random features of Choromanski et al. 2021).
   i64 width = 0;
   double low = 0, high = 0;  // time_step
+  std::shared_ptr<const std::vector<float>> values{};
+  std::string source{};  // copy: a parameter of the same shape, declared in any order
 };
 
 // Matrix A or B of a linear layer's low-rank adapter (nn/lora.h).
@@ -194,6 +199,9 @@ ParamTree make_params(const ModelParams& params, const std::vector<Layout>& layo
 // kInitVersion: version of the algorithm.
 constexpr int kInitVersion = 1;
 void initialize(ParamTree& tree, u64 seed);
+// Sets those of the parameters `made` (names) that begin as copies (Init::Kind::copy), after all others have
+// their values. UsageError: a source that is no parameter, or of another shape.
+void copy_initial_values(ParamTree& tree, const std::vector<std::string>& made);
 // Initializes one parameter with the context's random state: a buffer that a checkpoint lacks.
 void initialize(const ParamSpec& spec, const Tensor& value);
 

@@ -153,7 +153,7 @@ std::vector<ParamGroup> Pipeline::checked_groups() const {
     if (spec.clip_grad_norm && !(*spec.clip_grad_norm > 0))
       throw UsageError("[pipeline] parameter group '{}' has clip_grad_norm={}; expected more than 0",
                        spec.name, *spec.clip_grad_norm);
-    if (spec.ema_of && !(spec.tau >= 0 && spec.tau <= 1))
+    if (spec.ema_of && !spec.tau_of && !(spec.tau >= 0 && spec.tau <= 1))
       throw UsageError("[pipeline] parameter group '{}' has tau={}; expected 0 to 1", spec.name, spec.tau);
   }
   return all;

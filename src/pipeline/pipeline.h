@@ -64,6 +64,8 @@ using LossTerms = std::vector<LossTerm>;
 struct StepContext {
   ApplyOptions apply;  // in training, dropout is on
   i64 step = 0, epoch = 0;
+  i64 total_steps = 0;  // of the whole run; 0: no training, or the first source(), whose size determines it
+  bool logged = false;  // in after_step(): metrics.jsonl has a line of this step
   // Sets a name for repeated use of the same parameters' random draws (inner steps, PPO epochs), until the
   // result is destroyed.
   std::unique_ptr<Restore<SharedText>> scope(const std::string& name, i64 k) const;
@@ -129,6 +131,14 @@ struct ParamGroup {
   // (1 - tau) * p (target networks of DDPG), and starts as its copy.
   std::function<std::string(const std::string&)> ema_of;
   double tau = 0;
+  std::function<double(i64 step)> tau_of{};  // if set, in place of tau: of a step, counted from 0
+};
+
+// What a step reports besides its loss terms: numbers for metrics.jsonl and TensorBoard, and arrays whose
+// histograms TensorBoard shows.
+struct StepLog {
+  std::map<std::string, double> values;
+  std::map<std::string, std::vector<float>> histograms;
 };
 
 class Pipeline {
@@ -206,6 +216,14 @@ class Pipeline {
   // stays. The values have the parameters' shapes. Called after each step that updates; default: none.
   virtual std::map<std::string, Tensor> after_update(const ParamTree& params, const StepContext& ctx) const {
     (void)params, (void)ctx;
+    return {};
+  }
+  // Called after each step whose update was made, on all ranks together, off the tape. `means` are those of
+  // the step's terms. Steps that metrics.jsonl shows (ctx.logged) write the result, the same on all ranks;
+  // that of others is ignored. Default: nothing.
+  virtual StepLog after_step(const ParamTree& params, const std::map<std::string, double>& means,
+                             const StepContext& ctx) {
+    (void)params, (void)means, (void)ctx;
     return {};
   }
   // The examples of epoch ctx.epoch; every epoch has the same number. ctx.step is the epoch's first step.

@@ -78,12 +78,15 @@ std::vector<T> elements(py::handle array) {
   return {data, data + b.size};
 }
 Shape shape_of(py::handle array);
+bool is_ids(py::handle array);  // of int32
 // A NumPy array that owns a copy of the values.
 template <class T>
 py::object array_of(const std::vector<T>& values, const std::vector<i64>& shape, const char* type) {
   const py::bytes bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
   return glue("array")(bytes, type, py::cast(shape));
 }
+// These options with others in the places of those that are given (apply_options.cpp).
+ApplyOptions with_options(ApplyOptions options, const py::kwargs& given);
 Shape to_shape(const std::vector<i64>& dims);
 std::vector<i64> dims_of(const Shape& s);
 DType dtype_named(const std::string& name);  // UsageError for other names
@@ -104,6 +107,7 @@ void bind_errors(py::module_& m);
 void bind_tensor(py::module_& m);
 void bind_ops(py::module_& m);
 void bind_more_ops(py::module_& m);
+void bind_apply_options(py::module_& m);
 void bind_params(py::module_& m);
 void bind_models(py::module_& m);
 void bind_examples(py::module_& m);

@@ -7,11 +7,7 @@ PYBIND11_MODULE(_redco, m) {
   m.doc() = "The part of the package redco that is written in C++.";
   bind_errors(m);
   bind_tensor(m);
-  py::class_<redco::ApplyOptions>(m, "ApplyOptions", "Options of a forward pass.")
-      .def(py::init<>())
-      .def_readwrite("train", &redco::ApplyOptions::train)
-      .def_readwrite("last_position_only", &redco::ApplyOptions::last_position_only)
-      .def_readwrite("segmented", &redco::ApplyOptions::segmented);
+  bind_apply_options(m);
   bind_params(m);
   bind_models(m);
   bind_examples(m);

@@ -4,7 +4,20 @@ namespace redco::python {
 
 namespace {
 
+// init: a number, an array of the parameter's shape, a name, or ("copy", name of a parameter).
 Init init_of(const py::object& init, double std) {
+  if (py::isinstance<py::tuple>(init)) {
+    const auto pair = py::cast<std::pair<std::string, std::string>>(init);
+    if (pair.first != "copy")
+      throw UsageError("init=('{}', ...) is unknown; expected ('copy', name)", pair.first);
+    return {.kind = Init::Kind::copy, .source = pair.second};
+  }
+  if (py::isinstance<py::list>(init) ||
+      (py::hasattr(init, "__array__") && py::len(py::module_::import("numpy").attr("shape")(init)) > 0)) {
+    std::vector<float> values = elements<float>(glue("floats")(init));
+    return {.kind = Init::Kind::values,
+            .values = std::make_shared<const std::vector<float>>(std::move(values))};
+  }
   if (py::isinstance<py::float_>(init) || py::isinstance<py::int_>(init))
     return {.kind = Init::Kind::constant, .std = py::cast<double>(init)};
   const std::string name = py::cast<std::string>(init);
@@ -12,8 +25,10 @@ Init init_of(const py::object& init, double std) {
   if (name == "ones") return {.kind = Init::Kind::ones};
   if (name == "normal") return {.kind = Init::Kind::normal, .std = std};
   if (name == "uniform") return {.kind = Init::Kind::uniform, .std = std};
-  throw UsageError("init '{}' of a parameter is unknown; expected zeros, ones, normal, uniform or a number",
-                   name);
+  throw UsageError(
+      "init '{}' of a parameter is unknown; expected zeros, ones, normal, uniform, a number, an "
+      "array or ('copy', name)",
+      name);
 }
 
 // ModelParams and the builder that declares them.
@@ -63,6 +78,17 @@ void bind_params(py::module_& m) {
       .def("has_part", &ParamTree::has_part, "owner"_a)
       .def("without_adapters", &ParamTree::without_adapters)
       .def("watched", &ParamTree::watched)
+      .def(
+          "with_prefix",
+          [](const ParamTree& p, const std::string& prefix) {
+            std::map<std::string, Tensor> values;
+            for (std::size_t i = 0; i < p.size(); ++i)
+              if (const std::string& name = p.specs()[i].name; name.starts_with(prefix))
+                values[name.substr(prefix.size())] = p.values()[i];
+            if (values.empty()) throw UsageError("no parameter's name begins with '{}'", prefix);
+            return with_named(p, values);
+          },
+          "prefix"_a, "The tree with the values of PREFIXname in the place of each name.")
       .def("with_values", &with_named, "values"_a, "The same tree with other values of these names.");
 
   py::class_<Declared, std::shared_ptr<Declared>>(m, "Params", "Declares parameters, in order.")
@@ -76,8 +102,8 @@ void bind_params(py::module_& m) {
             if (cut) s.cut = *cut;
           },
           "name"_a, "shape"_a, "init"_a = "zeros", "std"_a = 0.02, "buffer"_a = false, "cut"_a = py::none(),
-          "A tensor. init: zeros, ones, normal, uniform or a number. cut: the dim that is cut over the model "
-          "shards, -1 for none.")
+          "A tensor. init: zeros, ones, normal, uniform, a number, an array of its shape, or ('copy', name): it begins "
+          "as a copy of that parameter. cut: the dim that is cut over the model shards, -1 for none.")
       .def(
           "linear",
           [](Declared& d, const std::string& prefix, i64 out, i64 in, bool bias, double std, i64 n_head,
@@ -106,7 +132,7 @@ void bind_params(py::module_& m) {
           [](Declared& d, const std::string& name, i64 rows, i64 width, double std) {
             d.builder.embedding(name, rows, width, std);
           },
-          "name"_a, "rows"_a, "width"_a, "std"_a = 0.02)
+          "name"_a, "rows"_a, "width"_a, "std"_a = 0.02, "A table NAME [rows, width], normal.")
       .def(
           "norm",
           [](Declared& d, const std::string& prefix, i64 width, bool bias) {
@@ -125,6 +151,23 @@ void bind_params(py::module_& m) {
             for (const auto& [alias, name] : others.aliases) d.params.aliases[alias] = name;
           },
           "others"_a, "The parameters of a model, under their names.")
+      .def(
+          "copies",
+          [](Declared& d, const ModelParams& others, const std::string& prefix) {
+            for (ParamSpec s : others.specs) {
+              s.init = {.kind = Init::Kind::copy, .source = s.name};
+              const std::string name = s.name;
+              s.name = prefix + name;
+              s.stored = {};
+              s.stored.shape = s.shape;
+              s.stored.name = s.name;
+              s.buffer = false;
+              d.params.specs.push_back(s);
+            }
+          },
+          "others"_a, "prefix"_a,
+          "PREFIXname for each parameter of a model, which begins as its copy: a moving average, a second copy. "
+          "params.with_prefix(PREFIX) gives them by the model's names.")
       .def(
           "tie",
           [](Declared& d, const std::string& alias, const std::string& name) { d.builder.tie(alias, name); },

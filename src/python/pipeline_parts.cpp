@@ -143,6 +143,13 @@ void bind_context(py::module_& m) {
       .def_readonly("apply", &StepContext::apply)
       .def_readonly("step", &StepContext::step)
       .def_readonly("epoch", &StepContext::epoch)
+      .def_readonly("total_steps", &StepContext::total_steps,
+                    "Of the whole run; 0: no training, or unknown in the first source().")
+      .def_readonly("logged", &StepContext::logged)
+      .def(
+          "options",
+          [](const StepContext& c, const py::kwargs& given) { return with_options(c.apply, given); },
+          "ctx.apply with other options, those of ApplyOptions: ctx.options(causal=False).")
       .def_property_readonly("train", [](const StepContext& c) { return c.apply.train; })
       .def(
           "scope",

@@ -5,8 +5,10 @@
 
 #include "base/activity.h"
 #include "base/hash.h"
+#include "base/log_once.h"
 #include "data/index/epoch_order.h"
 #include "data/text/record_lines.h"
+#include "pipeline/load_python.h"
 #include "python/reads.h"
 #include "python/script.h"
 #include "python/stacked.h"
@@ -33,24 +35,33 @@ class PythonPipeline : public Base {
     script_.prepare();
     if (Pipeline* base = without("collate")) return base->collate(mine, shape);
     if (!script_.defines("collate") && !mine.empty())
-      return Table::has(mine) ? table_->batch(mine, shape, terms()) : stacked_batch(mine, shape, terms());
+      return Table::has(mine) ? table_->batch(mine, shape, weights()) : stacked_batch(mine, shape, weights());
     // Without examples: a batch of a plan, or of a replica without rows. The shapes are those of a sample.
     std::vector<Example> sample;
     if (mine.empty()) sample = samples(shape);
     return script_.run([&](const py::object& o) {
       const i64 n = static_cast<i64>(mine.empty() ? sample.size() : mine.size());
-      const py::tuple made = py::cast<py::tuple>(
-          glue("collate")(o, from_examples(mine.empty() ? std::span<const Example>(sample) : mine), shape));
+      const py::tuple made =
+          mine.empty() ? collate_samples(o, sample, shape) : glue("collate")(o, from_examples(mine), shape);
       Batch b;
       b.shape = shape;
       b.weights = py::cast<std::map<std::string, double>>(made[1]);
-      if (mine.empty())
-        for (auto& [term, weight] : b.weights) weight = 0;
+      std::optional<std::vector<i32>> labels;
       for (const auto& [key, value] : py::cast<py::dict>(made[0])) {
         const std::string name = py::cast<std::string>(key);
-        b.fields[name] = py::isinstance<Tensor>(value) ? py::cast<Tensor>(value)
-                                                       : rows_of(name, value, n, mine.size(), shape);
+        if (py::isinstance<Tensor>(value)) {
+          b.fields[name] = py::cast<Tensor>(value);
+          continue;
+        }
+        b.fields[name] = rows_of(name, value, n, mine.size(), shape);
+        if (name == "labels" && is_ids(value)) labels = elements<i32>(value);
       }
+      // Weights of other names than `terms` are those of all terms.
+      const auto& named = weights().terms;
+      if (std::ranges::all_of(b.weights, [&](const auto& w) { return std::ranges::count(named, w.first); }))
+        weights().add_to(b, n, labels);
+      if (mine.empty())
+        for (auto& [term, weight] : b.weights) weight = 0;
       return b;
     });
   }
@@ -150,6 +161,21 @@ class PythonPipeline : public Base {
     });
   }
 
+  StepLog after_step(const ParamTree& params, const std::map<std::string, double>& means,
+                     const StepContext& ctx) override {
+    if (Pipeline* base = without("after_step")) return base->after_step(params, means, ctx);
+    if (!script_.defines("after_step")) return {};
+    return script_.run(
+        [&](const py::object& o) { return to_step_log(o.attr("after_step")(params, means, ctx)); });
+  }
+  std::map<std::string, std::string> model_files() const override {
+    if (Pipeline* base = without("model_files")) return base->model_files();
+    if (!script_.defines("model_files")) return {};
+    return script_.run([](const py::object& o) {
+      return py::cast<std::map<std::string, std::string>>(glue("files")(o.attr("model_files")()));
+    });
+  }
+
   std::shared_ptr<const Dataset> source(const ParamTree& params, const StepContext& ctx) override {
     agree_on_code();
     if (!script_.defines("source")) {
@@ -165,7 +191,7 @@ class PythonPipeline : public Base {
         [&] {
           table_.reset();
           const EpochExamples::Made made = script_.run([&](const py::object& o) {
-            const py::tuple parts = py::cast<py::tuple>(glue("source")(o.attr("source")(params, ctx)));
+            const py::tuple parts = py::cast<py::tuple>(glue("source")(o, params, ctx));
             const bool columns = py::isinstance<py::dict>(parts[0]);
             if (columns) table_ = std::make_shared<Table>(py::cast<py::dict>(parts[0]));
             return EpochExamples::Made{columns ? std::vector<Example>() : to_examples(parts[0]),
@@ -261,11 +287,13 @@ class PythonPipeline : public Base {
       reads_ = script_.run([](const py::object& o) { return std::make_unique<Reads>(o.attr("reads")); });
     return reads_->any() ? reads_.get() : nullptr;
   }
-  const std::vector<std::string>& terms() const {
-    if (terms_.empty())
-      terms_ = script_.run(
-          [](const py::object& o) { return py::cast<std::vector<std::string>>(py::list(o.attr("terms"))); });
-    return terms_;
+  const DefaultWeights& weights() const {
+    if (!weights_)
+      weights_ = script_.run([](const py::object& o) {
+        return DefaultWeights{py::cast<std::vector<std::string>>(py::list(o.attr("terms"))),
+                              py::cast<std::string>(o.attr("unit"))};
+      });
+    return *weights_;
   }
 
   // The built-in pipeline that gives this function; null: the user's class defines it, or there is no
@@ -279,34 +307,32 @@ class PythonPipeline : public Base {
         [&](const py::object& o) { return py::cast<ModelParams>(glue("declared")(o.attr(function)())); });
   }
 
-  // This replica's rows of a field, of an array that collate() made of `n` examples.
-  static Tensor rows_of(const std::string& name, const py::handle& array, i64 n, std::size_t mine,
-                        const BatchShape& shape) {
-    Shape s = shape_of(array);
-    if (s.empty() || s[0] != n)
-      throw PythonError(fmt::format("field '{}' has {}; expected {} rows, one per example", name,
-                                    s.empty() ? "no dims" : fmt::format("{} rows", s[0]), n));
-    s[0] = shape.rows;
-    const bool none = mine == 0;
-    if (py::cast<std::string>(array.attr("dtype").attr("name")) == "int32") {
-      std::vector<i32> ids;
-      if (!none) ids = elements<i32>(array);
-      return from_local_ids(s, ids);
+  // REQUIRES: Python's lock.
+  py::tuple collate_samples(const py::object& o, const std::vector<Example>& sample,
+                            const BatchShape& shape) const {
+    try {
+      return glue("collate")(o, from_examples(sample), shape);
+    } catch (py::error_already_set& e) {
+      if (!guessed_ || !script_.defines("source")) throw;
+      throw UsageError(
+          "collate() refuses an example of the data ({}), and source() does not run in a plan. {}(self, length)",
+          py::cast<std::string>(py::str(e.value())), kDefinePlanExample);
     }
-    std::vector<float> values;
-    if (!none) values = elements<float>(array);
-    return from_local_values(s, values);
   }
 
   // Examples in place of those of a batch without any: of `length` tokens in their longest field of ids.
   std::vector<Example> samples(const BatchShape& shape) const {
     const bool plan = Context::current().is_meta();
     const auto n = static_cast<std::size_t>(plan ? std::max<i64>(shape.mine.size(), 1) : 1);
-    if (const Reads* reads = this->reads(); reads && !script_.defines("plan_example"))
+    if (!sample_ && !script_.defines("plan_example")) sample_ = first_of_source();
+    if (const Reads* reads = this->reads(); reads && !sample_ && !script_.defines("plan_example"))
       if (const auto e = reads->sample(*this, std::max<i64>(shape.length, 1)))
         return std::vector<Example>(n, *e);
     if (table_ && table_->size() > 0) return std::vector<Example>(n, table_->example(0));
-    if (!sample_) sample_ = find_sample(std::max<i64>(shape.length, 1));
+    if (!sample_) {
+      sample_ = find_sample(std::max<i64>(shape.length, 1));
+      guessed_ = plan && !script_.defines("plan_example");
+    }
     Example e = *sample_;
     const std::size_t longest = static_cast<std::size_t>(longest_ids(e)),
                       length = static_cast<std::size_t>(shape.length);
@@ -335,7 +361,6 @@ class PythonPipeline : public Base {
     }
     if (script_.defines("example"))
       if (auto e = first_of_files()) return *e;
-    if (auto e = first_of_source()) return *e;
     Example e;  // as those of pipeline lm
     std::vector<i32> ids(static_cast<std::size_t>(length), 1);
     e.ids["input_ids"] = ids;
@@ -353,14 +378,18 @@ class PythonPipeline : public Base {
     return script_.run([&](const py::object& o) -> std::optional<Example> {
       try {
         const py::object examples =
-            py::cast<py::tuple>(glue("source")(glue("another")(o).attr("source")(params, StepContext{})))[0];
+            py::cast<py::tuple>(glue("source")(glue("another")(o), params, StepContext{}))[0];
         if (py::isinstance<py::dict>(examples)) {
           const Table table(py::cast<py::dict>(examples));
           if (table.size() > 0) return table.example(0);
         } else if (py::len(examples) > 0) {
           return to_example(py::cast<py::list>(examples)[0]);
         }
-      } catch (py::error_already_set&) {
+      } catch (py::error_already_set& e) {
+        log_once(LogLevel::info,
+                 fmt::format("source() does not run in a plan, which has no data and no values "
+                             "of parameters ({}): the plan uses another example. {}(self, length)",
+                             py::cast<std::string>(py::str(e.value())), kDefinePlanExample));
       }
       return std::nullopt;
     });
@@ -429,9 +458,10 @@ class PythonPipeline : public Base {
   EpochExamples epoch_;
   std::shared_ptr<const Table> table_;  // the examples of the epoch, if source() returned columns
   mutable std::unique_ptr<Reads> reads_;
-  mutable std::vector<std::string> terms_;
+  mutable std::optional<DefaultWeights> weights_;
   mutable std::optional<ModelParams> params_;
   mutable std::optional<Example> sample_;
+  mutable bool guessed_ = false;  // sample_ is no example of source(), which the script defines
   bool agreed_ = false;
 };
 

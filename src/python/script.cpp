@@ -100,7 +100,10 @@ std::vector<ParamGroup> to_groups(const py::object& list) {
     g.period = py::cast<i64>(x.attr("period"));
     if (const py::object f = x.attr("_ema_of"); !f.is_none())
       g.ema_of = callback<std::string, const std::string&>(f);
-    g.tau = py::cast<double>(x.attr("tau"));
+    if (const py::object tau = x.attr("tau"); PyCallable_Check(tau.ptr()))
+      g.tau_of = callback<double, i64>(tau);
+    else
+      g.tau = py::cast<double>(tau);
     if (const py::object o = x.attr("_optimizer"); !o.is_none()) {
       const py::tuple pair = py::cast<py::tuple>(o);
       g.optimizer = to_optimizer(py::cast<std::string>(pair[0]), py::cast<py::dict>(pair[1]));
@@ -112,6 +115,16 @@ std::vector<ParamGroup> to_groups(const py::object& list) {
 
 std::map<std::string, double> to_numbers(const py::object& dict) {
   return py::cast<std::map<std::string, double>>(glue("numbers")(dict));
+}
+
+StepLog to_step_log(const py::object& dict) {
+  StepLog out;
+  if (dict.is_none()) return out;
+  const py::tuple parts = glue("step_log")(dict);
+  out.values = py::cast<std::map<std::string, double>>(parts[0]);
+  for (const auto& [name, array] : py::cast<py::dict>(parts[1]))
+    out.histograms[py::cast<std::string>(name)] = elements<float>(array);
+  return out;
 }
 
 }  // namespace redco::python

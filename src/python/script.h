@@ -58,5 +58,7 @@ class Script {
 LossTerms to_terms(const py::object& result);
 std::vector<ParamGroup> to_groups(const py::object& list);
 std::map<std::string, double> to_numbers(const py::object& dict);
+// Of a dict of numbers, and of arrays or tensors for histograms; None: nothing.
+StepLog to_step_log(const py::object& dict);
 
 }  // namespace redco::python

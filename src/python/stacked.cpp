@@ -62,6 +62,38 @@ Stack<T> stack(std::span<const Example* const> rows, const std::string& name, st
   return out;
 }
 
+// Calls of_ids or of_values with each field of the first row, as the default of collate() makes it.
+void for_each_field(std::span<const Example* const> rows, const BatchShape& shape,
+                    const std::function<void(const std::string&, Stack<i32>)>& of_ids,
+                    const std::function<void(const std::string&, Stack<float>)>& of_values) {
+  const Json shapes = shapes_of(*rows[0]);
+  for (const auto& [name, ids] : rows[0]->ids) {
+    const bool sequence = !shapes.contains(name);
+    of_ids(name, stack<i32>(rows, name, sequence ? std::optional<i64>(shape.length) : std::nullopt,
+                            name == "labels" ? -100 : 0, shapes, kIds));
+  }
+  for (const auto& [name, values] : rows[0]->values)
+    of_values(name, stack<float>(rows, name, std::nullopt, 0, shapes, kValues));
+}
+
+// The default of collate() as NumPy arrays, for super().collate().
+py::dict stacked_fields(const py::list& examples, const BatchShape& shape) {
+  py::dict out;
+  const std::vector<Example> held = to_examples(examples);
+  if (held.empty()) return out;
+  std::vector<const Example*> rows;
+  for (const Example& e : held) rows.push_back(&e);
+  for_each_field(
+      rows, shape,
+      [&](const std::string& name, const Stack<i32>& s) {
+        out[name.c_str()] = array_of(s.elements, s.dims, "int32");
+      },
+      [&](const std::string& name, const Stack<float>& s) {
+        out[name.c_str()] = array_of(s.elements, s.dims, "float32");
+      });
+  return out;
+}
+
 // For rows() in Python; None: the field is no array.
 py::object stack_field(const py::list& examples, const std::string& name, std::optional<i64> length,
                        double fill) {
@@ -81,29 +113,43 @@ py::object stack_field(const py::list& examples, const std::string& name, std::o
 
 }  // namespace
 
-Batch stacked_batch(std::span<const Example> mine, const BatchShape& shape,
-                    const std::vector<std::string>& terms) {
+Batch stacked_batch(std::span<const Example> mine, const BatchShape& shape, const DefaultWeights& weights) {
   std::vector<const Example*> rows;
   for (const Example& e : mine) rows.push_back(&e);
-  const Json shapes = shapes_of(mine[0]);
   Batch b;
   b.shape = shape;
-  const auto global = [&](std::vector<i64> dims) {
-    dims[0] = shape.rows;
-    return to_shape(dims);
-  };
-  for (const auto& [name, ids] : mine[0].ids) {
-    const bool sequence = !shapes.contains(name);
-    const auto s = stack<i32>(rows, name, sequence ? std::optional<i64>(shape.length) : std::nullopt,
-                              name == "labels" ? -100 : 0, shapes, kIds);
-    b.fields[name] = from_local_ids(global(s.dims), s.elements);
-  }
-  for (const auto& [name, values] : mine[0].values) {
-    const auto s = stack<float>(rows, name, std::nullopt, 0, shapes, kValues);
-    b.fields[name] = from_local_values(global(s.dims), s.elements);
-  }
-  for (const std::string& term : terms) b.weights[term] = static_cast<double>(mine.size());
+  std::optional<std::vector<i32>> labels;
+  for_each_field(
+      rows, shape,
+      [&](const std::string& name, Stack<i32> s) {
+        s.dims[0] = shape.rows;
+        b.fields[name] = from_local_ids(to_shape(s.dims), s.elements);
+        if (name == "labels") labels = std::move(s.elements);
+      },
+      [&](const std::string& name, Stack<float> s) {
+        s.dims[0] = shape.rows;
+        b.fields[name] = from_local_values(to_shape(s.dims), s.elements);
+      });
+  weights.add_to(b, static_cast<i64>(mine.size()), labels);
   return b;
+}
+
+Tensor rows_of(const std::string& name, const py::handle& array, i64 n, std::size_t mine,
+               const BatchShape& shape) {
+  Shape s = shape_of(array);
+  if (s.empty() || s[0] != n)
+    throw PythonError(fmt::format("field '{}' has {}; expected {} rows, one per example", name,
+                                  s.empty() ? "no dims" : fmt::format("{} rows", s[0]), n));
+  s[0] = shape.rows;
+  const bool none = mine == 0;
+  if (is_ids(array)) {
+    std::vector<i32> ids;
+    if (!none) ids = elements<i32>(array);
+    return from_local_ids(s, ids);
+  }
+  std::vector<float> values;
+  if (!none) values = elements<float>(array);
+  return from_local_values(s, values);
 }
 
 void bind_stacked(py::module_& m) {
@@ -119,6 +165,7 @@ void bind_stacked(py::module_& m) {
     const py::gil_scoped_release unlocked;
     return job.pipeline->collate(examples, shape);
   });
+  m.def("_stacked_fields", &stacked_fields, "examples"_a, "shape"_a);
   m.def("_stack", &stack_field, "examples"_a, "field"_a, "length"_a = py::none(), "fill"_a = 0);
 }
 

@@ -71,7 +71,7 @@ Table::Table(const py::dict& arrays) {
     const Shape s = shape_of(array);
     rows_ = s[0];
     c.dims.assign(s.begin() + 1, s.end());
-    c.is_ids = py::cast<std::string>(array.attr("dtype").attr("name")) == "int32";
+    c.is_ids = is_ids(array);
     if (c.is_ids)
       c.ids = elements<i32>(array);
     else
@@ -154,11 +154,12 @@ bool Table::has(std::span<const Example> examples) {
 }
 
 Batch Table::batch(std::span<const Example> mine, const BatchShape& shape,
-                   const std::vector<std::string>& terms) const {
+                   const DefaultWeights& weights) const {
   std::vector<i64> rows;
   for (const Example& e : mine) rows.push_back(e.ids.at(kRow)[0]);
   Batch b;
   b.shape = shape;
+  std::optional<std::vector<i32>> labels;
   const auto gathered = [&](const Column& c, const auto& all) {
     std::remove_cvref_t<decltype(all)> out(rows.size() * static_cast<std::size_t>(c.width()));
     auto to = out.begin();
@@ -168,10 +169,15 @@ Batch Table::batch(std::span<const Example> mine, const BatchShape& shape,
   for (const Column& c : columns_) {
     std::vector<i64> dims = {shape.rows};
     dims.insert(dims.end(), c.dims.begin(), c.dims.end());
-    b.fields[c.name] = c.is_ids ? from_local_ids(to_shape(dims), gathered(c, c.ids))
-                                : from_local_values(to_shape(dims), gathered(c, c.values));
+    if (!c.is_ids) {
+      b.fields[c.name] = from_local_values(to_shape(dims), gathered(c, c.values));
+      continue;
+    }
+    std::vector<i32> ids = gathered(c, c.ids);
+    b.fields[c.name] = from_local_ids(to_shape(dims), ids);
+    if (c.name == "labels") labels = std::move(ids);
   }
-  for (const std::string& term : terms) b.weights[term] = static_cast<double>(mine.size());
+  weights.add_to(b, static_cast<i64>(mine.size()), labels);
   return b;
 }
 

@@ -4,6 +4,7 @@
 
 #include "pipeline/pipeline.h"
 #include "python/bindings.h"
+#include "python/default_weights.h"
 
 namespace redco::python {
 
@@ -23,9 +24,8 @@ class Table {
                                              std::string fingerprint, bool whole);
   // Whether they are examples of rows() that are not whole.
   static bool has(std::span<const Example> examples);
-  // Their batch: each column a field of its shape, and as weights the number of rows.
-  Batch batch(std::span<const Example> mine, const BatchShape& shape,
-              const std::vector<std::string>& terms) const;
+  // Their batch: each column is a field of its shape.
+  Batch batch(std::span<const Example> mine, const BatchShape& shape, const DefaultWeights& weights) const;
 
  private:
   struct Column {

@@ -157,6 +157,8 @@ Tensor indexed(Tensor t, const py::object& index) {
 
 }  // namespace
 
+bool is_ids(py::handle array) { return py::cast<std::string>(array.attr("dtype").attr("name")) == "int32"; }
+
 Shape shape_of(py::handle array) {
   const py::buffer_info b = py::cast<py::buffer>(array).request();
   return {b.shape.begin(), b.shape.end()};
@@ -174,6 +176,12 @@ void bind_tensor(py::module_& m) {
   });
   t.def("__repr__", [](const Tensor& x) { return "redco.Tensor(" + describe(x) + ")"; });
   t.def("numpy", &to_numpy, "The whole value as a NumPy array. All ranks call it together.");
+  t.def(
+      "int", [](const Tensor& x) { return x.dtype() == DType::i32 ? x : cast(x, DType::i32); }, Free(),
+      "int32: numbers without their fractions, and without gradient.");
+  t.def(
+      "float", [](const Tensor& x) { return x.dtype() == DType::i32 ? to_float(x) : cast(x, DType::f32); },
+      Free());
   t.def(
       "item", [](const Tensor& x) { return item(x); }, Free(),
       "The value of one element. All ranks call it together.");

@@ -97,6 +97,10 @@ void MetricsLog::write(i64 step, const Values& values) {
   if (better) write_best();
 }
 
+void MetricsLog::histogram(i64 step, const std::string& tag, const std::vector<float>& elements) {
+  tolerate("[log] TensorBoard's file is not written", [&] { events_.histogram(step, tag, elements); });
+}
+
 void MetricsLog::text(i64 step, const std::string& tag, const TextTable& table) {
   tolerate("[log] TensorBoard's file is not written", [&] { events_.text(step, tag, table); });
 }

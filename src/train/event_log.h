@@ -27,6 +27,8 @@ class MetricsLog {
   // TensorBoard gets the values under the same names. best.json gets the best values of metrics "eval_*". A
   // failed write is a warning and does not end the run.
   void write(i64 step, const Values& values);
+  // The histogram of some numbers, for TensorBoard only.
+  void histogram(i64 step, const std::string& tag, const std::vector<float>& elements);
   // Texts for TensorBoard only.
   void text(i64 step, const std::string& tag, const TextTable& table);
 

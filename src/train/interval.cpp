@@ -49,16 +49,16 @@ Values Interval::close(double epoch, const std::map<std::string, double>& notes)
               {"waiting_s", s.waiting / static_cast<double>(s.steps)},
               {"ceiling_share", peak_share(s, s.time)},
               {"peak_memory_bytes", static_cast<double>(peak_memory_bytes())}};
+  const auto add = [&v](const char* what, const std::string& name, double value) {
+    if (std::ranges::find(v, name, &Values::value_type::first) != v.end())
+      throw UsageError("[pipeline] {} '{}', a name that metrics.jsonl has already; use another", what, name);
+    v.emplace_back(name, value);
+  };
   if (s.terms.size() > 1)
     for (const auto& [name, sum] : s.terms)
       if (name != "loss")
-        v.emplace_back("loss_" + name, s.finite ? sum / static_cast<double>(s.finite) : NAN);
-  for (const auto& [name, value] : notes) {
-    if (std::ranges::find(v, name, &Values::value_type::first) != v.end())
-      throw UsageError(
-          "[pipeline] notes() has a value '{}', a name that metrics.jsonl has already; use another", name);
-    v.emplace_back(name, value);
-  }
+        add("loss() has a term", name, s.finite ? sum / static_cast<double>(s.finite) : NAN);
+  for (const auto& [name, value] : notes) add("notes() has a value", name, value);
   if (skipped_ > 0) v.emplace_back("skipped_steps", static_cast<double>(skipped_));
   closed_ = std::move(s);
   now_ = {};

@@ -6,8 +6,10 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/words.h"
 #include "ckpt/publish.h"
 #include "ckpt/weights_hash.h"
+#include "comm/group.h"
 #include "pipeline/rollouts.h"
 #include "train/eval_outputs.h"
 #include "train/event_log.h"
@@ -275,6 +277,23 @@ void set_workdir_back(const std::string& workdir, const RunStart& start, const T
   };
   if (start.inside) point("last", state.step);
   for (const auto& [metric, step] : state.best_step) point("best-" + metric, step);
+}
+
+void check_examples(const Dataset* examples) {
+  const std::string made =
+      examples ? fmt::format("{} ({})", counted(examples->size(), "example"), examples->fingerprint())
+               : "null";
+  const std::vector<std::string> all = Context::current().world().gather(made);
+  Context::current().world().together([&] {
+    for (std::size_t r = 1; r < all.size(); ++r)
+      if (all[r] != all[0])
+        throw UsageError(
+            "[pipeline] source() returned other data on rank {} than on rank 0: {}; {}. All ranks must make the "
+            "same examples",
+            r, excerpt(all[r], 200), excerpt(all[0], 200));
+  });
+  if (!examples) throw UsageError("[pipeline] source() returned null; expected a data set");
+  if (examples->size() == 0) throw ContentsError("[data] the training data have no examples");
 }
 
 }  // namespace redco

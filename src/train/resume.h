@@ -47,4 +47,7 @@ void check_same_data(const std::string& checkpoint, const TrainState& saved, con
 // outputs of evaluations that the run will repeat are removed. First rank only.
 void set_workdir_back(const std::string& workdir, const RunStart& start, const TrainState& state);
 
+// UsageError unless source() returned the same examples on all ranks; ContentsError: none. Collective.
+void check_examples(const Dataset* examples);
+
 }  // namespace redco

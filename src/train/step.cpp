@@ -78,6 +78,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   pass.ctx.apply.sequence_parallel = options_.sequence_parallel;
   pass.ctx.step = step;
   pass.ctx.epoch = epoch;
+  pass.ctx.total_steps = total_steps_;
   c.begin_constants();
   c.random.step = step;
   const bool gathers = options_.sharding == StateSharding::parameters;

@@ -52,6 +52,9 @@ class TrainStep {
   // Sets moving averages to copies of their sources: once, at the start of a run that isn't resumed.
   void start_averages() { groups_.start_averages(); }
 
+  // For StepContext::total_steps; before, it is 1.
+  void set_total_steps(i64 n) { total_steps_ = n; }
+
   // Number of updates, in total and per group (fewer if its period is above 1). Moving averages have none.
   i64 updates() const { return groups_.updates(); }
   std::map<std::string, i64> group_updates() const { return groups_.group_updates(); }
@@ -73,6 +76,7 @@ class TrainStep {
   Pipeline& pipeline_;
   ParamTree& params_;
   StepOptions options_;
+  i64 total_steps_ = 1;
   UpdateGroups groups_;
   GatherAhead gather_ahead_;
 };

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -122,6 +124,45 @@ std::string tensorboard_record(double wall_time, i64 step,
   return framed(event);
 }
 
+// Value: tag 1, histo 5. HistogramProto: min 1, max 2, num 3, sum 4, sum_squares 5 (doubles), bucket_limit 6
+// and bucket 7 (packed doubles): bucket i counts the numbers up to its limit.
+std::string tensorboard_histogram(double wall_time, i64 step, const std::string& tag,
+                                  const std::vector<float>& elements) {
+  constexpr int kBins = 30;
+  double low = 0, high = 0, sum = 0, squares = 0;
+  i64 n = 0;
+  for (const double x : elements) {
+    if (!std::isfinite(x)) continue;
+    low = n == 0 ? x : std::min(low, x);
+    high = n == 0 ? x : std::max(high, x);
+    sum += x;
+    squares += x * x;
+    ++n;
+  }
+  std::string histogram, limits, counts, value, summary;
+  const double width = high > low ? (high - low) / kBins : 1;
+  std::array<double, kBins> bins{};
+  for (const double x : elements)
+    if (std::isfinite(x)) bins[std::min(kBins - 1, static_cast<int>((x - low) / width))] += 1;
+  for (int i = 0; i < kBins; ++i) {
+    put<double>(limits, i + 1 == kBins && high > low ? high : low + (i + 1) * width);
+    put<double>(counts, bins[i]);
+  }
+  int field = 1;
+  for (const double x : {low, high, static_cast<double>(n), sum, squares}) {
+    varint(histogram, static_cast<u64>(field++) << 3 | 1);
+    put<double>(histogram, x);
+  }
+  bytes_field(histogram, 6, limits);
+  bytes_field(histogram, 7, counts);
+  bytes_field(value, 1, tag);
+  bytes_field(value, 5, histogram);
+  bytes_field(summary, 1, value);
+  std::string event = event_begin(wall_time, step);
+  bytes_field(event, 5, summary);
+  return framed(event);
+}
+
 // Value: tag 1, tensor 8, metadata 9. SummaryMetadata: plugin_data 1 {plugin_name 1}, data_class 4 (TENSOR =
 // 2). TensorProto: dtype 1 (DT_STRING = 7), tensor_shape 2 {dim 2 {size 1}}, string_val 8.
 std::string tensorboard_text(double wall_time, i64 step, const std::string& tag, const TextTable& table) {
@@ -173,6 +214,10 @@ EventFile::~EventFile() {
 
 void EventFile::scalars(i64 step, const std::vector<std::pair<std::string, double>>& values) {
   write(tensorboard_record(wall_seconds(), step, values));
+}
+
+void EventFile::histogram(i64 step, const std::string& tag, const std::vector<float>& elements) {
+  write(tensorboard_histogram(wall_seconds(), step, tag, elements));
 }
 
 void EventFile::text(i64 step, const std::string& tag, const TextTable& table) {

@@ -22,6 +22,9 @@ std::string tensorboard_header(double wall_time);
 std::string tensorboard_start(double wall_time, i64 step);
 std::string tensorboard_record(double wall_time, i64 step,
                                const std::vector<std::pair<std::string, double>>& values);
+// The histogram of the finite elements, in 30 bins of equal width.
+std::string tensorboard_histogram(double wall_time, i64 step, const std::string& tag,
+                                  const std::vector<float>& elements);
 // For the text plugin. Cells are written as indented code, so that no cell is read as markup.
 std::string tensorboard_text(double wall_time, i64 step, const std::string& tag, const TextTable& table);
 
@@ -34,6 +37,7 @@ class EventFile {
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;
   void scalars(i64 step, const std::vector<std::pair<std::string, double>>& values);
+  void histogram(i64 step, const std::string& tag, const std::vector<float>& elements);
   void text(i64 step, const std::string& tag, const TextTable& table);
 
  private:

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <limits>
 
 #include "base/activity.h"
 #include "base/call_log.h"
@@ -17,6 +16,7 @@
 #include "ckpt/verify_checkpoint.h"
 #include "kernels/peak.h"
 #include "tensor/profile.h"
+#include "train/after_step.h"
 #include "train/checkpoint_files.h"
 #include "train/checkpoint_saver.h"
 #include "train/early_stopping.h"
@@ -27,6 +27,7 @@
 #include "train/replica_check.h"
 #include "train/resume.h"
 #include "train/run_evaluations.h"
+#include "train/run_length.h"
 #include "train/start_report.h"
 #include "train/step_order.h"
 #include "train/step_profile.h"
@@ -94,13 +95,14 @@ class Training {
       if (saver_.in_flight()) aside([&] { saver_.poll(); });
       if (job_.check_replicas_every > 0 && state_.step % job_.check_replicas_every == 0) check_all_replicas();
       const bool last = state_.step == total_;
-      if (state_.step % job_.train.logging_steps == 0 || last || signal) {
-        Values values = interval.close(epochs(), notes());
+      if (logs(signal)) {
+        Values values = interval.close(epochs(), after_step_.values(*job_.pipeline));
         if (const auto times = saver_.take_times()) {
           values.emplace_back("save_s", times->save_s);
           values.emplace_back("save_stall_s", times->stall_s);
         }
         if (log_) log_->write(state_.step, values);
+        if (log_) after_step_.write_histograms(*log_, state_.step);
       }
       if (progress) progress->update(state_.step, fields);
 
@@ -181,6 +183,7 @@ class Training {
       const StepPlan was(saved->n_examples, job_.global_batch_size);
       if (saved->pending_evaluation) make_pending_evaluation(start, was);
       epoch_ = was.place(state_.step).epoch;
+      total_ = total_steps(job_.train, was);
       epoch_begin = state_.step - was.place(state_.step).step_in_epoch;
     }
     if (result_.interrupted) return;
@@ -199,7 +202,8 @@ class Training {
   // Prepares steps and logs: once, before the first step.
   void prepare(const RunStart& start, const StepPlan& plan) {
     plan_.emplace(plan);
-    total_ = total_steps();
+    total_ = total_steps(job_.train, *plan_);
+    step_.set_total_steps(total_);
     schedule_ = schedule_of(job_.train, total_);
     if (opened_) return;
     opened_ = true;
@@ -269,14 +273,6 @@ class Training {
     in_pipeline(*job_.pipeline, "restore()", [&] { job_.pipeline->restore(saved.pipeline_state); });
   }
 
-  i64 total_steps() const {
-    const auto& t = job_.train;
-    const i64 by_epochs =
-        t.n_epochs.value_or(t.max_steps ? std::numeric_limits<i64>::max() / plan_->steps_per_epoch() : 1) *
-        plan_->steps_per_epoch();
-    return t.max_steps ? std::min(*t.max_steps, by_epochs) : by_epochs;
-  }
-
   double epochs() const {
     return static_cast<double>(state_.step) / static_cast<double>(plan_->steps_per_epoch());
   }
@@ -313,23 +309,12 @@ class Training {
     StepContext ctx;
     ctx.step = c_.random.step = begin;
     ctx.epoch = epoch;
+    ctx.total_steps = epoch > 0 ? total_ : total_steps(job_.train);
     c_.random.row_offset = 0;
     c_.phase = "source";
     auto data =
         in_pipeline(*job_.pipeline, "source()", [&] { return job_.pipeline->source(*job_.params, ctx); });
-    const std::string made =
-        data ? fmt::format("{} ({})", counted(data->size(), "example"), data->fingerprint()) : "null";
-    const std::vector<std::string> all = c_.world().gather(made);
-    c_.world().together([&] {
-      for (std::size_t r = 1; r < all.size(); ++r)
-        if (all[r] != all[0])
-          throw UsageError(
-              "[pipeline] source() returned other data on rank {} than on rank 0: {}; {}. All ranks must make the "
-              "same examples",
-              r, excerpt(all[r], 200), excerpt(all[0], 200));
-    });
-    if (!data) throw UsageError("[pipeline] source() returned null; expected a data set");
-    if (data->size() == 0) throw ContentsError("[data] the training data have no examples");
+    check_examples(data.get());
     if (plan_ && data->size() != state_.n_examples)
       throw UsageError(
           "[pipeline] source() returned {} examples for epoch {} and {} before; expected the same number",
@@ -388,8 +373,22 @@ class Training {
     activity::set_step(state_.step);
     profile_->end(state_.step, state_.step == total_ || o.signal);
     interval.add(o, lr, c_.flops() - flops, c_.seconds_waiting() - waited);
+    if (o.finite) after_step_.call(*job_.pipeline, *job_.params, o, context_after(o));
     result_.last_loss = o.loss;
     return o.signal;
+  }
+
+  // Whether metrics.jsonl has a line of the step that was made.
+  bool logs(bool signal) const {
+    return state_.step % job_.train.logging_steps == 0 || state_.step == total_ || signal;
+  }
+  StepContext context_after(const StepOutcome& o) const {
+    StepContext ctx;
+    ctx.step = state_.step - 1;
+    ctx.epoch = epoch_;
+    ctx.total_steps = total_;
+    ctx.logged = logs(o.signal);
+    return ctx;
   }
 
   std::map<std::string, double> notes() const {
@@ -489,6 +488,7 @@ class Training {
   TrainState state_;
   UselessSteps useless_;
   TrainResult result_;
+  AfterStep after_step_;
   std::shared_ptr<const Dataset> data_;
   std::unique_ptr<MetricsLog> log_;  // set on the first rank
 };

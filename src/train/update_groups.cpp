@@ -147,6 +147,19 @@ void UpdateGroups::set_updates(i64 updates, const std::map<std::string, i64>& of
   }
 }
 
+namespace {
+
+double tau_of(const ParamGroup& group, i64 step) {
+  if (!group.tau_of) return group.tau;
+  const double tau = group.tau_of(step);
+  if (!(tau >= 0 && tau <= 1))
+    throw UsageError("[pipeline] parameter group '{}' has tau={} in step {}; expected 0 to 1", group.name,
+                     tau, step + 1);
+  return tau;
+}
+
+}  // namespace
+
 // p = tau * source + (1 - tau) * p.
 void UpdateGroups::follow(const Group& g, double tau) {
   NoGrad off;
@@ -225,7 +238,7 @@ void UpdateGroups::update(const std::vector<Tensor>& grads, const std::vector<do
   }
   take_new_values(ctx);
   for (const Group& g : groups_)
-    if (g.spec.ema_of && g.due(step)) follow(g, g.spec.tau);
+    if (g.spec.ema_of && g.due(step)) follow(g, tau_of(g.spec, step));
 }
 
 }  // namespace redco

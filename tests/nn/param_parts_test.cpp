@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "models/model.h"
+#include "models/spec_builder.h"
 #include "nn/lora.h"
 #include "support/error_text.h"
 #include "support/ranks.h"
@@ -92,6 +93,37 @@ TEST(ParamParts, RulesSeeOneModelAtATime) {
     }
   }
   EXPECT_GE(cut, 4);
+}
+
+// Values of its own, and a copy of a copy, on every mesh; what was loaded is not overwritten.
+TEST(ParamParts, InitialValuesAreGivenOrCopied) {
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 2}})
+    redco::testing::on_mesh(mesh, [](Context& c) {
+      ModelParams m;
+      SpecBuilder b(m);
+      b.linear("fc1", 3, 2, false, 1);
+      const auto values = std::make_shared<const std::vector<float>>(std::vector<float>{1, 2, 3, 4, 5, 6});
+      m.specs.back().init = {.kind = Init::Kind::values, .values = values};
+      const auto copy = [&](const std::string& name, Shape shape, const std::string& source) {
+        b.add(name, shape, ParamKind::other, {.kind = Init::Kind::copy, .source = source});
+      };
+      copy("second", {3, 2}, "first");
+      copy("first", {3, 2}, "fc1.weight");
+      const auto made_tree = [&] { return make_params(m, shard_specs(m.specs, c.mesh().mp()).layouts); };
+      ParamTree tree = made_tree();
+      initialize(tree, 1);
+      copy_initial_values(tree, {"first", "second"});
+      for (const char* name : {"fc1.weight", "first", "second"})
+        EXPECT_EQ(to_values(tree[name]), (std::vector<double>{1, 2, 3, 4, 5, 6})) << name;
+      c.run(&Kernels::fill, tree["first"], 7);
+      copy_initial_values(tree, {"second"});
+      EXPECT_EQ(to_values(tree["second"])[0], 7);
+      copy("third", {2, 3}, "first");
+      ParamTree other = made_tree();
+      initialize(other, 1);
+      EXPECT_THAT(error_text<UsageError>([&] { copy_initial_values(other, {"third"}); }),
+                  ::testing::HasSubstr("third (2, 3) begins as a copy of 'first', which is of shape (3, 2)"));
+    });
 }
 
 TEST(ParamParts, AMissingParameterNamesTheNearest) {

@@ -24,7 +24,7 @@ TEST_F(Outside, AlgorithmsRunUnchangedOnAnyMesh) {
     good(name, name + "-1x1", mesh(1, 1));
     const auto one = losses(name + "-1x1");
     ASSERT_EQ(one.count({10, "grad_norm"}), 1u);
-    ASSERT_EQ(one.count({10, name == "maml" ? "eval_loss" : "loss_actor"}), 1u);
+    ASSERT_EQ(one.count({10, name == "maml" ? "eval_loss" : "actor"}), 1u);
     const std::map<std::string, std::string> others = {
         {"2x1", mesh(2, 1)},
         {"1x2", mesh(1, 2)},

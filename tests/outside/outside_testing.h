@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "support/temp_dir.h"
 
@@ -82,15 +84,16 @@ class Outside : public ::testing::Test {
     return "parallel.n_ranks=" + std::to_string(dp * mp) + " parallel.n_model_shards=" + std::to_string(mp);
   }
 
-  // (step, name) -> losses, distances and gradient norms of metrics.jsonl.
+  // (step, name) -> losses, other terms and gradient norms of metrics.jsonl.
   static std::map<std::pair<int, std::string>, double> losses(const std::string& workdir) {
     std::istringstream lines(slurp(*dir_ / (workdir + "/metrics.jsonl")));
+    static const std::set<std::string> kTerms = {"actor",         "critic", "distance",
+                                                 "eval_distance", "score",  "value"};
     std::map<std::pair<int, std::string>, double> out;
     for (std::string line; std::getline(lines, line);) {
       const Json j = Json::parse(line);
       for (const auto& [name, value] : j.items())
-        if (name.find("loss") != std::string::npos || name.find("distance") != std::string::npos ||
-            name == "grad_norm")
+        if (name.find("loss") != std::string::npos || kTerms.contains(name) || name == "grad_norm")
           out[{j["step"], name}] = value;
     }
     return out;

@@ -107,14 +107,14 @@ TEST_F(Parts, AValueHeadIsAddedToTheModel) {
                         "begin with their initial values and must be trained first"));
   // A second training begins with the head of the first.
   trains("head-again", words + " model.path=head/checkpoints/last");
-  EXPECT_LT(losses("head-again").at({1, "loss_value"}), losses("head").at({1, "loss_value"}));
+  EXPECT_LT(losses("head-again").at({1, "value"}), losses("head").at({1, "value"}));
 }
 
 TEST_F(Parts, AFrozenModelHasTheHeadOfItsTraining) {
   if (!fs::exists(*dir_ / "head")) trains("head", "settings.value_head=true");
   const std::string words = "settings.scored=true models.reward.path=";
   same_on_all_meshes("scored", words + "head/checkpoints/last");
-  EXPECT_GT(std::abs(losses("scored").at({1, "loss_score"})), 1e-4);
+  EXPECT_GT(std::abs(losses("scored").at({1, "score"})), 1e-4);
   EXPECT_FALSE(fs::exists(*dir_ / "scored/checkpoints/last/models"));
   const Ran e = command("evaluate parts.yaml workdir=scored");
   EXPECT_EQ(e.code, 0) << e.said;
@@ -145,14 +145,14 @@ TEST_F(Parts, AFrozenModelHasTheHeadOfItsTraining) {
 TEST_F(Parts, AFrozenReferenceIsNeverTrainedNorSaved) {
   const std::string words = "settings.reference=true models.reference='{path: other}'";
   same_on_all_meshes("reference", words);
-  EXPECT_GT(losses("reference").at({1, "loss_distance"}), 1e-3);
+  EXPECT_GT(losses("reference").at({1, "distance"}), 1e-3);
   EXPECT_EQ(tensors("reference/checkpoints/last/model.safetensors"), tensors("base/model.safetensors"));
   EXPECT_FALSE(fs::exists(*dir_ / "reference/checkpoints/last/models"));
   const std::string optimizer = slurp(*dir_ / "reference/checkpoints/last/training/optimizer.safetensors");
   EXPECT_EQ(optimizer.find("reference/"), std::string::npos);
   // With itself as the reference: no distance before the first update.
   trains("itself", "settings.reference=true models.reference.path=base");
-  EXPECT_EQ(losses("itself").at({1, "loss_distance"}), 0);
+  EXPECT_EQ(losses("itself").at({1, "distance"}), 0);
 
   // evaluate has the reference of the training, not the checkpoint.
   const Ran e = command("evaluate parts.yaml workdir=reference");
@@ -208,8 +208,8 @@ TEST_F(Parts, ASecondModelIsTrainedAndSavedInItsOwnFolder) {
 TEST_F(Parts, WithoutItsAdaptersTheModelIsTheBase) {
   const std::string words = "settings.without_adapters=true train.lora.rank=2";
   same_on_all_meshes("lora", words);
-  EXPECT_EQ(losses("lora").at({1, "loss_distance"}), 0);  // B begins with 0
-  EXPECT_GT(losses("lora").at({6, "loss_distance"}), 0);
+  EXPECT_EQ(losses("lora").at({1, "distance"}), 0);  // B begins with 0
+  EXPECT_GT(losses("lora").at({6, "distance"}), 0);
   const Ran e = command("evaluate parts.yaml workdir=lora");
   ASSERT_EQ(e.code, 0) << e.said;
   const Json j = Json::parse(e.said.substr(e.said.find('{')));
@@ -225,7 +225,7 @@ TEST_F(Parts, AFrozenModelMayHaveAdapters) {
   const std::string adapter = "adapter: lora/checkpoints/last";
   const std::string words = "settings.reference=true models.reference='{path: base, " + adapter + "}'";
   same_on_all_meshes("adapted", words);
-  EXPECT_GT(losses("adapted").at({1, "loss_distance"}), 0);
+  EXPECT_GT(losses("adapted").at({1, "distance"}), 0);
   const std::string optimizer = slurp(*dir_ / "adapted/checkpoints/last/training/optimizer.safetensors");
   EXPECT_EQ(optimizer.find("lora_"), std::string::npos);
   EXPECT_EQ(optimizer.find("reference/"), std::string::npos);
@@ -234,8 +234,8 @@ TEST_F(Parts, AFrozenModelMayHaveAdapters) {
   EXPECT_EQ(losses("adapted-alone"), losses("adapted"));
   // The same adapter in the model that is trained: no distance before the first update.
   trains("adapted-both", words + " model.adapter=lora/checkpoints/last");
-  EXPECT_EQ(losses("adapted-both").at({1, "loss_distance"}), 0);
-  EXPECT_GT(losses("adapted-both").at({6, "loss_distance"}), 0);
+  EXPECT_EQ(losses("adapted-both").at({1, "distance"}), 0);
+  EXPECT_GT(losses("adapted-both").at({6, "distance"}), 0);
 }
 
 // `data`, `validate` and `bench` know the pipeline's settings and parameters.

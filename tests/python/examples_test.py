@@ -52,6 +52,7 @@ def run(*arguments, cwd=SOURCE):
                           timeout=120)
     if done.returncode != 0:
         raise AssertionError(f"redco {' '.join(arguments)}\n{done.stdout}")
+    return done.stdout
 
 
 def metrics(workdir):
@@ -101,6 +102,12 @@ class Examples(unittest.TestCase):
             with self.subTest(name):
                 found = trained(name, "python", "parallel.n_ranks=2")
                 self.compare(name, found, [{"loss": x} for x in expected])
+
+    def test_check_of_federated_averaging(self):
+        """Only the first of the compared runs calls source(); a plan has no data for it."""
+        self.assertIn("source() does not run in a plan", run("plan", "examples/fedavg.yaml"))
+        run("check", "examples/fedavg.yaml", "settings={n_clients: 20, local_epochs: 1}", "train.global_batch_size=2",
+            "parallel.threads_per_rank=1")
 
     def test_each_is_short_and_tested(self):
         files = sorted(os.listdir(os.path.join(SOURCE, "examples")))

@@ -75,6 +75,7 @@ class Pipelines(unittest.TestCase):
     def test_a_language_model_is_the_built_in_one(self):
         expected = self.losses(self.job("lm"))
         self.assertEqual(self.losses(self.job(script("lm"))), expected)
+        self.assertEqual(self.losses(self.job(script("lm_default"))), expected)
         for mesh in ((2, 1), (1, 2)):
             self.assertNear(self.losses(self.job(script("lm")), mesh), expected, 1e-5)
 
@@ -136,6 +137,76 @@ class Pipelines(unittest.TestCase):
         job["checkpoint"] = {"resume": "never"}
         said = self.redco("train", {**job, "settings": {"agree": False}}, (2, 1), code=2)
         self.assertIn("source() made other examples on rank 1 than on rank 0", said)
+
+    def test_the_default_weight_is_the_unit(self):
+        job = self.job(script("lm_default"), train={"max_steps": 1})
+        said = self.redco("train", job, environment={"UNIT": "examples"})
+        self.assertIn('the weight of \'loss\' is the number of rows. For a sum over tokens set unit = "tokens"', said)
+        said = self.redco("train", job, environment={"RENAME": "labels"}, code=2)
+        self.assertIn('`unit` is "tokens", but collate() gives neither the weight of \'loss\' nor an array of ids', said)
+
+    def test_what_only_source_sets_is_named(self):
+        job = self.job(script("source_only"), model=None, data=None)
+        said = self.redco("check", job, code=1)
+        self.assertIn("AttributeError: 'Sourced' object has no attribute 'scale'. source() does not run when", said)
+
+    def test_hooks_masks_activations_and_moving_averages(self):
+        job = self.job(script("hooks"), data=None, train={"max_steps": 4, "logging_steps": 2},
+                       checkpoint={"resume": "never", "every_n_steps": 2})
+        run = os.path.join(HOME, "run")
+        expected = self.losses(job)
+        self.assertEqual(self.metrics("progress"), [0.5, 1])
+        self.assertEqual(len(self.metrics("twice")), 2)
+        self.assertGreater(self.metrics("distance")[1], 0)
+        last = os.path.join(run, "checkpoints", "last")
+        with open(os.path.join(last, "notes", "why.txt")) as f:
+            self.assertEqual(f.read(), "for a test")
+        events = os.path.join(run, "tensorboard")
+        with open(os.path.join(events, os.listdir(events)[0]), "rb") as f:
+            self.assertEqual(f.read().count(b"\x0a\x09direction\x2a"), 2)  # Value: tag 1, histo 5
+        distances = self.metrics("distance")
+        self.assertNear(self.losses(job, (2, 2)), expected, 1e-5)
+        self.assertNear(self.metrics("distance"), distances, 1e-4)
+        # A run that continues has the average of the checkpoint, not a copy.
+        shutil.rmtree(os.path.join(run, "checkpoints", "step-00000004"))
+        os.unlink(last)
+        os.symlink("step-00000002", last)
+        self.redco("train", {**job, "checkpoint": {"every_n_steps": 2}}, (2, 1))
+        self.assertNear(self.metrics("distance"), distances, 1e-4)
+
+    def test_a_training_without_an_example_for_the_plan_starts(self):
+        job = self.job(script("policy_gradient"), data={"train": [PAIRS]}, train={"max_steps": 1})
+        said = self.redco("train", job, environment={"NO_PLAN": "1"})
+        self.assertIn("[memory] not checked, because the job has no plan: ", said)
+        said = self.redco("plan", job, environment={"NO_PLAN": "1"}, code=2)
+        self.assertIn("source() does not run in a plan. Give it one: define plan_example(self, length)", said)
+
+    def test_a_model_of_ones_own_reads_texts(self):
+        job = self.job(script("bigram"), model={"tokenizer": "bytes"})
+        self.assertNear(self.losses(job, (2, 2)), self.losses(job), 1e-5)
+        said = self.redco("train", {**job, "model": {}}, code=2)
+        self.assertIn("the job has no tokenizer for the texts of training data. Give model.tokenizer", said)
+
+    def test_a_script_starts_jobs_of_its_own_pipeline(self):
+        path = os.path.join(HOME, "sweep.py")
+        with open(path, "w") as f:
+            f.write("import sys\nimport redco\n"
+                    "class Line(redco.Pipeline):\n"
+                    "    def params(self):\n"
+                    "        p = redco.Params()\n        p.add('w', [1], init=3.0)\n        return p\n"
+                    "    def open(self, request):\n        return [{'x': 1.0}, {'x': 2.0}]\n"
+                    "    def loss(self, params, batch, ctx):\n        return (params['w'] * batch['x']).sum()\n"
+                    "for rate in map(float, sys.argv[1:]):\n"
+                    "    redco.train({'pipeline': Line, 'workdir': f'sweep-{rate}', 'parallel': {'n_ranks': 2},\n"
+                    "                 'train': {'max_steps': 1, 'global_batch_size': 2, 'learning_rate': rate}})\n")
+        done = subprocess.run([REDCO, "run", path, "0.5", "0.25"], cwd=HOME, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        for rate in ("0.5", "0.25"):
+            self.assertEqual(self.metrics(workdir=os.path.join(HOME, f"sweep-{rate}")), [4.5])
+        done = subprocess.run([REDCO, "run", "none.py"], text=True, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("none.py does not exist", done.stderr)
 
     def test_errors_end_the_search(self):
         expected = {

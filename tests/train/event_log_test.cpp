@@ -186,6 +186,33 @@ TEST(MetricsLog, BothFilesHaveTheSameNumbers) {
 }
 
 // Resumed after step 20, twice, within the same second: every step is there once, in order.
+// HistogramProto: min 1, max 2, num 3, sum 4, sum_squares 5, bucket_limit 6, bucket 7.
+TEST(TensorBoard, HistogramsCountTheFiniteNumbers) {
+  const std::string record = tensorboard_histogram(1, 7, "w", {0, 1, 1, 3, NAN});
+  const auto value = fields(fields(bytes_of(fields(records(record)[0]), 5))[0].bytes);
+  EXPECT_EQ(bytes_of(value, 1), "w");
+  const auto histogram = fields(bytes_of(value, 5));
+  const auto number = [&](int field) {
+    double x = 0;
+    std::memcpy(&x, &find(histogram, field)->value, 8);
+    return x;
+  };
+  EXPECT_EQ(number(1), 0);
+  EXPECT_EQ(number(2), 3);
+  EXPECT_EQ(number(3), 4);
+  EXPECT_EQ(number(4), 5);
+  EXPECT_EQ(number(5), 11);
+  const std::string limits = bytes_of(histogram, 6), counts = bytes_of(histogram, 7);
+  ASSERT_EQ(limits.size(), 240u);
+  ASSERT_EQ(counts.size(), 240u);
+  EXPECT_EQ(number_at<double>(limits, 29 * 8), 3);
+  double total = 0;
+  for (std::size_t i = 0; i < 30; ++i) total += number_at<double>(counts, i * 8);
+  EXPECT_EQ(total, 4);
+  EXPECT_EQ(number_at<double>(counts, 0), 1);
+  EXPECT_EQ(number_at<double>(counts, 29 * 8), 1);
+}
+
 TEST(MetricsLog, AResumedRunWritesEachStepOnce) {
   TempDir dir(TempDir::in_memory);
   for (int part = 0; part < 3; ++part) {

@@ -135,6 +135,39 @@ TEST(Groups, EachGroupHasItsPeriodRateAverageAndStepCount) {
     on_mesh(mesh, [](Context& c) { check(c, -1); });
 }
 
+class Warming : public Two {
+ public:
+  std::vector<ParamGroup> groups() const override {
+    auto all = Two::groups();
+    all[2].period = 1;
+    all[2].tau_of = [](i64 step) { return step == 0 ? 1 : step == 3 ? 2 : 0.5; };
+    return all;
+  }
+};
+
+TEST(Groups, AMovingAverageMayHaveARateOfTheStep) {
+  redco::testing::on_mesh({2, 2}, [](Context& c) {
+    Warming pipeline;
+    ParamTree params =
+        make_params(pipeline.params(), shard_specs(pipeline.params().specs, c.mesh().mp()).layouts);
+    initialize(params, 5);
+    TrainStep step(pipeline, params, {.optimizer = SgdSettings{}});
+    std::vector<double> slow;
+    const auto run = [&](i64 s) {
+      const Range mine = shard_range(1, 1, c.mesh().dp(), c.coord().dp());
+      step.run({pipeline.collate({}, {.rows = 1, .mine = mine, .length = 1})}, {0}, s, 0, 0.5);
+    };
+    for (i64 s = 0; s < 3; ++s) {
+      run(s);
+      const std::vector<double> a = to_values(params["a.fc1.weight"]);
+      slow.resize(a.size());
+      for (size_t i = 0; i < a.size(); ++i) slow[i] = s == 0 ? a[i] : (a[i] + slow[i]) / 2;
+      EXPECT_LT(redco::testing::distance(to_values(params["slow.a.fc1.weight"]), slow), 1e-6);
+    }
+    EXPECT_THAT(usage_error([&] { run(3); }), ::testing::HasSubstr("'slow' has tau=2 in step 4"));
+  });
+}
+
 TEST(Groups, TheSameWithShardedState) {
   for (const Mesh& mesh : {Mesh{2, 1}, Mesh{3, 2}})
     for (const StateSharding sharding :

@@ -47,17 +47,19 @@ std::string Decoder::layer(i64 i) const { return at(fmt::format("{}.{}", arch_.n
 
 Tensor Decoder::apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const {
   const DecoderArchitecture& s = arch_;
-  Tensor x = embed(p, in, o);
+  Tensor x = activation(o, "embedding", embed(p, in, o));
   for (i64 i = 0; i < n_layers(); ++i) {
     if (o.hidden_states) o.hidden_states->push_back(x);
     x = run_block(p, o, layer(i), x, [this, in, o, i](const ParamTree& own, const Tensor& h) {
       return block(own, in, o, i, h);
     });
+    x = activation(o, i, "", x);
   }
   Scope scope("lm_head");
   if (s.final_norm) x = redco::norm(p, at(s.names.final_norm), x, s.norm);
   x = gather_tokens(o, x);
   if (s.embedding_width != s.width) x = dense(p, at(s.names.project_out), x, o);
+  x = activation(o, "final_norm", x);
   if (o.hidden_states) o.hidden_states->push_back(x);
   const Tensor y = lm_head(p, head(), x, o);
   return o.head ? soft_cap(scaled(y, s.logit_scale), s.logit_cap) : y;
@@ -100,13 +102,13 @@ Tensor Decoder::block(const ParamTree& p, const DecoderInputs& in, const ApplyOp
     Scope scope("attention");
     const Branch branch = attention_branch();
     const Tensor a = before ? norm(p, h, branch.norm, x) : x;
-    x = add_branch(p, o, h, branch, x, a, attention(p, in, o, i, a));
+    x = add_branch(p, o, h, branch, x, a, activation(o, i, ".attention", attention(p, in, o, i, a)));
   }
   if (arch_.cross) x = attention_to_memory(p, in, o, i, x);
   Scope scope("mlp");
   const Branch branch = mlp_branch();
   const Tensor m = before ? norm(p, h, branch.norm, x) : x;
-  return add_branch(p, o, h, branch, x, m, mlp(p, i, gather_tokens(o, m), o));
+  return add_branch(p, o, h, branch, x, m, activation(o, i, ".mlp", mlp(p, i, gather_tokens(o, m), o)));
 }
 
 // One sum of three, so that Partial terms need one reduction: to the placement of x.
@@ -118,12 +120,12 @@ Tensor Decoder::parallel_block(const ParamTree& p, const DecoderInputs& in, cons
   Tensor attended;
   {
     Scope scope("attention");
-    attended = scaled(attention(p, in, o, i, a), s.residual_scale);
+    attended = scaled(activation(o, i, ".attention", attention(p, in, o, i, a)), s.residual_scale);
     attended = dropout(o, "attention_out", s.attention_out_dropout, attended);
   }
   Scope scope("mlp");
   const Tensor m = s.names.mlp_norm.empty() ? a : gather_tokens(o, norm(p, h, s.names.mlp_norm, x));
-  const Tensor y = scaled(mlp(p, i, m, o), s.residual_scale);
+  const Tensor y = scaled(activation(o, i, ".mlp", mlp(p, i, m, o)), s.residual_scale);
   if (s.dropout_of_sum && o.train && s.mlp_out_dropout > 0)
     return x + dropout(o, "mlp_out", s.mlp_out_dropout, attended + y);
   return add({x, attended, dropout(o, "mlp_out", s.mlp_out_dropout, y)});

@@ -46,7 +46,7 @@ class Encoder : public Model {
     Tensor x;
     {
       Scope scope("embedding");
-      x = embed(p, in, o);
+      x = activation(o, "embedding", embed(p, in, o));
     }
     const Tensor rotary = s.ropes.empty()          ? Tensor()
                           : in.positions.defined() ? in.positions
@@ -57,8 +57,10 @@ class Encoder : public Model {
                     [this, mask = in.key_mask, rotary, o, i](const ParamTree& own, const Tensor& h) {
                       return block(own, mask, rotary, o, i, h);
                     });
+      x = activation(o, static_cast<i64>(i), "", x);
     }
     if (!s.names.final_norm.empty()) x = norm(p, at(s.names.final_norm), x, s.norm, NormResult::stream);
+    x = activation(o, "final_norm", x);
     if (o.hidden_states) o.hidden_states->push_back(x);
     x = gather_tokens(o, x);
     if (!o.head || task_ == ModelTask::feature_extraction) return x;
@@ -234,13 +236,15 @@ class Encoder : public Model {
       Scope scope("attention");
       const std::string norm_name = h + n.attention_norm;
       const Tensor a = s.pre_norm && has_attention_norm(i) ? norm(p, norm_name, x, s.norm) : x;
-      x = x + dropout(o, "attention_out", s.dropout, residual(o, attention(p, mask, rotary, o, i, a)));
+      const Tensor y = activation(o, static_cast<i64>(i), ".attention", attention(p, mask, rotary, o, i, a));
+      x = x + dropout(o, "attention_out", s.dropout, residual(o, y));
       if (!s.pre_norm) x = norm(p, norm_name, x, s.norm, NormResult::stream);
     }
     Scope scope("mlp");
     const std::string norm_name = h + n.mlp_norm;
     const Tensor m = gather_tokens(o, s.pre_norm ? norm(p, norm_name, x, s.norm) : x);
-    x = x + dropout(o, "mlp_out", s.drops_mlp_output ? s.dropout : 0, residual(o, mlp(p, i, m, o)));
+    const Tensor y = activation(o, static_cast<i64>(i), ".mlp", mlp(p, i, m, o));
+    x = x + dropout(o, "mlp_out", s.drops_mlp_output ? s.dropout : 0, residual(o, y));
     return s.pre_norm ? x : norm(p, norm_name, x, s.norm, NormResult::stream);
   }
 

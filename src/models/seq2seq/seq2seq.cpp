@@ -164,7 +164,7 @@ class Seq2Seq : public Model {
       x = x + of_positions(p, s, x, positions.defined() ? positions : rows_of(ids));
       x = residual(o, x);
       if (arch_.embedding_norm) x = norm(p, at(s, "layernorm_embedding"), x, norm_, NormResult::stream);
-      x = dropout(o, s.name + "_embedding", arch_.dropout, x);
+      x = activation(o, "embedding", dropout(o, s.name + "_embedding", arch_.dropout, x));
     }
     for (i64 i = 0; i < s.layers; ++i) {
       if (o.hidden_states) o.hidden_states->push_back(x);
@@ -172,8 +172,10 @@ class Seq2Seq : public Model {
       x = run_block(p, o, layer(s, i), x, [apply_block, i](const ParamTree& own, const Tensor& h) {
         return apply_block(own, i, h);
       });
+      x = activation(o, i, "", x);
     }
     if (arch_.pre_norm) x = norm(p, at(s, "layer_norm"), x, norm_, NormResult::stream);
+    x = activation(o, "final_norm", x);
     if (o.hidden_states) o.hidden_states->push_back(x);
     return x;
   }
@@ -221,7 +223,7 @@ class Seq2Seq : public Model {
     Scope scope("attention");
     const std::string a = layer(s, i) + ".self_attn", n = a + "_layer_norm";
     const Tensor y = self_attention(p, attention(a, s, s.decoder), o, i, before(p, n, x), mask);
-    return after(p, o, "attention_out", n, x, y);
+    return after(p, o, "attention_out", n, x, activation(o, i, ".attention", y));
   }
 
   Tensor attend_to_memory(const ParamTree& p, i64 i, const Tensor& x, const DecoderInputs& in,
@@ -240,7 +242,7 @@ class Seq2Seq : public Model {
     const std::string h = layer(s, i), n = h + ".final_layer_norm";
     Tensor f = activate(arch_.activation, dense(p, h + ".fc1", gather_tokens(o, before(p, n, x)), o));
     f = dense(p, h + ".fc2", dropout(o, "mlp", arch_.activation_dropout, f), o);
-    return after(p, o, "mlp_out", n, x, f);
+    return after(p, o, "mlp_out", n, x, activation(o, i, ".mlp", f));
   }
 
   Seq2SeqArchitecture arch_;

@@ -57,6 +57,17 @@ void start() {
   PyConfig_Clear(&config);
 }
 
+// The packages of an activated virtual environment of this version of Python; empty: there is none.
+fs::path environment_packages() {
+  const char* environment = std::getenv("VIRTUAL_ENV");
+  if (!environment || !*environment) return {};
+  const fs::path packages =
+      fs::path(environment) / "lib" /
+      ("python" + std::to_string(PY_MAJOR_VERSION) + "." + std::to_string(PY_MINOR_VERSION)) /
+      "site-packages";
+  return fs::exists(packages) ? packages : fs::path();
+}
+
 // Puts the script's rank in charge: redco then makes no context (redco/__init__.py). Folders in front
 // of sys.path: the package redco, and the packages of an activated virtual environment.
 void add_paths() {
@@ -71,13 +82,7 @@ void add_paths() {
     Py_DECREF(text);
   };
   add(package_folder(), true);
-  const char* environment = std::getenv("VIRTUAL_ENV");
-  if (!environment || !*environment) return;
-  const fs::path packages =
-      fs::path(environment) / "lib" /
-      ("python" + std::to_string(PY_MAJOR_VERSION) + "." + std::to_string(PY_MINOR_VERSION)) /
-      "site-packages";
-  if (fs::exists(packages)) add(packages.string(), true);
+  if (const fs::path packages = environment_packages(); !packages.empty()) add(packages.string(), true);
 }
 
 MakePipeline make_pipeline_function() {
@@ -108,4 +113,15 @@ MakePipeline make_pipeline_function() {
 
 extern "C" __attribute__((visibility("default"))) redco::Pipeline* redco_python_pipeline(const char* path) {
   return make_pipeline_function()(path).release();
+}
+
+// The program and the folder of the package redco, in two lines.
+extern "C" __attribute__((visibility("default"))) const char* redco_python_program() {
+  static const std::string both = [] {
+    std::string program = REDCO_PYTHON;
+    if (!environment_packages().empty())
+      program = (fs::path(std::getenv("VIRTUAL_ENV")) / "bin" / "python3").string();
+    return program + "\n" + package_folder();
+  }();
+  return both.c_str();
 }

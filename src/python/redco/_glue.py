@@ -89,7 +89,18 @@ def describe(exception):
     if isinstance(exception, KeyError):
         key = exception.args[0] if exception.args else ""
         return f"KeyError: {key if ' ' in str(key) else f'no key {key!r}'}{places(exception)}"
-    return f"{type(exception).__name__}: {exception}{places(exception)}"
+    return f"{type(exception).__name__}: {exception}{_only_source_sets(exception)}{places(exception)}"
+
+
+def _only_source_sets(exception):
+    """A hint, if the missing attribute is one of a pipeline whose source() did not run."""
+    pipeline = getattr(exception, "obj", None)
+    if not isinstance(exception, AttributeError) or not isinstance(pipeline, Pipeline):
+        return ""
+    if "source" not in vars(type(pipeline)) or pipeline._source_ran:
+        return ""
+    return (". source() does not run when a run continues inside an epoch: let `keeps` name what it sets, or "
+            "compute it in a functools.cached_property")
 
 
 # --- loading ---
@@ -246,8 +257,11 @@ def opened(pipeline, request):
         return None, ""
     example_of = getattr(pipeline, "example", None)
 
+    # Without __iter__, Python would index until an IndexError, which data sets with a length need not raise.
+    items = (data[i] for i in range(len(data))) if not hasattr(data, "__iter__") and hasattr(data, "__len__") else data
+
     def examples():
-        for item in data:
+        for item in items:
             made = example_of(item) if example_of else item
             if made is not None:
                 yield made
@@ -259,9 +273,10 @@ def next_item(items):
     return next(items, None)
 
 
-def source(result):
+def source(pipeline, params, ctx):
     """(examples, notes): a list of examples, or a dict of arrays with a row for each."""
-    notes = {}
+    pipeline._source_ran = True
+    result, notes = pipeline.source(params, ctx), {}
     if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict):
         result, notes = result
     if result is None:
@@ -298,11 +313,7 @@ def collate(pipeline, examples, shape):
         weights = {}
     elif not isinstance(weights, dict):
         weights = {pipeline.terms[0]: weights}
-    weights = {k: float(v) for k, v in weights.items()}
-    if not isinstance(made, tuple) or set(weights) <= set(pipeline.terms):
-        for term in pipeline.terms:
-            weights.setdefault(term, float(len(examples)))
-    return out, weights
+    return out, {k: float(v) for k, v in weights.items()}
 
 
 def terms(result):
@@ -318,6 +329,23 @@ def terms(result):
             raise TypeError(f"the term '{name}' of loss() is {type(value).__name__}; expected a tensor with one element")
         out.append((name, value if value.ndim == 0 else value.sum()))
     return out
+
+
+def step_log(d):
+    """(numbers, arrays of float32) of a dict with both."""
+    values, arrays = {}, {}
+    for name, x in d.items():
+        a = np.asarray(x.numpy() if hasattr(x, "numpy") else x, dtype=np.float32)
+        if a.ndim == 0:
+            values[str(name)] = float(a)
+        else:
+            arrays[str(name)] = np.ascontiguousarray(a).reshape(-1)
+    return values, arrays
+
+
+def files(d):
+    """Texts or bytes by path, as bytes."""
+    return {str(path): x.encode() if isinstance(x, str) else bytes(x) for path, x in d.items()}
 
 
 def numbers(d):

@@ -52,7 +52,8 @@ class ParamGroup:
     """Parameters that are updated together. has: a function of a name, a list of names, or a prefix.
 
     The other arguments are those of ParamGroup in C++ (src/pipeline/pipeline.h). optimizer: a name, "adamw" or
-    "sgd", or (name, {setting: value}). ema_of: a function of a name, or a pair (prefix, prefix of the source).
+    "sgd", or (name, {setting: value}). ema_of: a function of a name, or a pair (prefix, prefix of the source). tau: a
+    number, or a function of the step.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class ParamGroup:
         optimizer=None,
         period: int = 1,
         ema_of=None,
-        tau: float = 0.0,
+        tau: Union[float, Callable[[int], float]] = 0.0,
     ):
         self.name, self.has, self.term, self.plus = name, has, term, plus
         self.learning_rate_factor, self.learning_rate = learning_rate_factor, learning_rate
@@ -114,9 +115,10 @@ class Pipeline:
     # A dataclass: the keys of the job's section `settings`, with types, defaults and help. self.settings is
     # then an object of it.
     Settings = None
-    # The loss terms, the first one is trained. Each has a weight from collate(); without one, the number of rows.
+    # The loss terms, the first one is trained. Each has a weight from collate(); without one, the number of rows,
+    # or, if the unit is "tokens", the number of `labels` that are not padding.
     terms = ("loss",)
-    # What the first term's weight counts, for the log.
+    # What the first term's weight counts, for the log: "examples", "tokens", ...
     unit = "examples"
     # The passes through the examples of source() in an epoch.
     passes = 1
@@ -134,6 +136,7 @@ class Pipeline:
     # The models of `models:` that predict() uses.
     predicts_with = ()
     _built_in = ""
+    _source_ran = False
     _cpp = None
 
     # --- the three functions ---
@@ -143,16 +146,7 @@ class Pipeline:
         shape.length is the length that all replicas pad to. Default: every field; sequences of ids are padded with
         0, `labels` with -100, and fields of one shape are stacked.
         """
-        out = {}
-        for name in examples[0].keys() if examples else ():
-            values = [e[name] for e in examples]
-            if not isinstance(values[0], np.ndarray):
-                continue
-            if values[0].ndim == 1 and values[0].dtype.kind == "i":
-                out[name] = pad_rows(values, shape.length, -100 if name == "labels" else 0)
-            else:
-                out[name] = np.stack(values)
-        return out
+        return _redco._stacked_fields(list(examples), shape)
 
     def loss(self, params, batch, ctx):
         """A sum, or a dict of named sums (one-element tensors)."""
@@ -251,9 +245,10 @@ class Pipeline:
         of labels: what token_log_probs() reads."""
         return self._job().token_rows(shape, [([int(i) for i in ids], int(first)) for ids, first in sequences], prefix)
 
-    def token_log_probs(self, params, batch, ctx=None, prefix="", model=None):
-        """[rows, length] log-probabilities of the labels of token_rows()."""
-        options = ctx.apply if ctx is not None else _redco.ApplyOptions()
+    def token_log_probs(self, params, batch, ctx=None, prefix="", model=None, options=None):
+        """[rows, length] log-probabilities of the labels of token_rows(). options: in place of ctx.apply."""
+        if options is None:
+            options = ctx.apply if ctx is not None else _redco.ApplyOptions()
         return _redco.token_log_probs(model or self.model, params, batch, options, prefix)
 
     def prompt_ids(self, text):

@@ -1,9 +1,11 @@
 """redco in a plain Python: a model on one rank in this process, and jobs as other processes."""
 
+import inspect
 import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 
 import numpy as np
@@ -59,8 +61,16 @@ def _program():
 
 
 def run_command(command, job, *overrides, check=True):
-    """`redco COMMAND job`: job is a dict, or the path of a job file. The ranks are other processes."""
+    """`redco COMMAND job`: job is a dict, or the path of a job file. The ranks are other processes.
+
+    The pipeline of a dict may be a class of the calling script. The ranks then run this script too, where the
+    function does nothing.
+    """
+    if hasattr(sys, "_redco_embedded"):
+        return 0
     if isinstance(job, dict):
+        if isinstance(job.get("pipeline"), type):
+            job = {**job, "pipeline": os.path.abspath(inspect.getfile(job["pipeline"]))}
         with tempfile.NamedTemporaryFile("w", suffix=".yaml", delete=False) as f:
             json.dump(job, f)
         path = f.name

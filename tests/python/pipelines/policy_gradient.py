@@ -32,8 +32,10 @@ class PolicyGradient(redco.Pipeline):
         assert random.random() >= 0
         return examples, {"reward": total / len(examples)}
 
-    def plan_example(self, length):
-        return {"ids": [1] * length, "first": 1, "advantage": 0.0}
+    if "NO_PLAN" not in os.environ:
+
+        def plan_example(self, length):
+            return {"ids": [1] * length, "first": 1, "advantage": 0.0}
 
     def collate(self, examples, shape):
         fields, _ = self.token_rows(shape, [(e["ids"], int(e["first"])) for e in examples])
