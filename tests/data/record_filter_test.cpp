@@ -16,8 +16,8 @@ using ::testing::HasSubstr;
 using JsonRecord = nlohmann::ordered_json;
 
 TEST(ValueAt, FollowsKeysAndPositions) {
-  const JsonRecord j =
-      JsonRecord::parse(R"({"a.b": 1, "a": {"b": 2, "c": {"d.e": 3}}, "t": [{"x": "y"}, null, [4]], "n": null})");
+  const JsonRecord j = JsonRecord::parse(
+      R"({"a.b": 1, "a": {"b": 2, "c": {"d.e": 3}}, "t": [{"x": "y"}, null, [4]], "n": null})");
   EXPECT_EQ(*value_at(j, "a.b"), 1);
   EXPECT_EQ(*value_at(j, "a.c.d.e"), 3);
   EXPECT_EQ(*value_at(j, "t.0.x"), "y");
