@@ -136,6 +136,11 @@ TEST(ModelConfigs, EveryFamilyNeedsItsSizes) {
   }
 }
 
+// As transformers writes it for models without windows.
+TEST(ModelConfigs, APatternOfZeroMeansNoWindows) {
+  EXPECT_EQ(error_of("exaone4", {{"sliding_window", nullptr}, {"sliding_window_pattern", 0}}), "no error");
+}
+
 // transformers' classes have no such key, so it can't change what they compute. redco's own families have no
 // such class: the key is an error.
 TEST(ModelConfigs, UnknownKeysAreListedOrErrors) {

@@ -71,8 +71,9 @@ INSTANTIATE_TEST_SUITE_P(
                                          "mpnet-class", "electra", "electra-class", "albert", "albert-class",
                                          "distilbert-mlm", "modernbert-class", "nomic_bert",
                                          "nomic_bert-class", "deberta_v2", "deberta-v2-mlm",
-                                         "deberta-v2-conv", "deberta-v2-absolute", "modernbert-untied",
-                                         "camembert", "marian", "m2m_100", "pegasus", "mbart"),
+                                         "deberta-v2-conv", "deberta-v2-absolute",
+                                         "deberta-v2-unused-table-class", "modernbert-untied", "camembert",
+                                         "marian", "m2m_100", "pegasus", "mbart"),
                        ::testing::ValuesIn(kMeshes)),
     param_name);
 

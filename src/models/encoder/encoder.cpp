@@ -129,9 +129,7 @@ class Encoder : public Model {
     if (s.types > 0) b.embedding(at(n.types) + ".weight", s.types, E, s.std);
     declare_norm(b, at(n.embedding_norm), s.projects_before_norm ? s.width : E, s.norm);
     if (!n.project.empty()) b.linear(at(n.project), s.width, E, !s.projects_before_norm, s.std);
-    if (s.disentangled && s.disentangled->positions())
-      b.positions(at(n.position_table) + ".weight", 2 * s.disentangled->span, s.width, s.std);
-    if (!n.position_table_norm.empty()) declare_norm(b, at(n.position_table_norm), s.width, s.norm);
+    if (s.disentangled) declare_position_table(b);
     if (s.buckets) b.head_table(at(n.relative_bias) + ".weight", s.buckets->count, s.heads.n_head, s.std);
     if (s.convolution) declare_convolution(b, at(n.convolution), *s.convolution, s.width, s.norm, s.std);
     std::set<std::string> declared;
@@ -139,6 +137,21 @@ class Encoder : public Model {
       if (declared.insert(s.layers[i].name).second) declare_layer(b, i);
     if (!n.final_norm.empty()) declare_norm(b, at(n.final_norm), s.width, s.norm);
     declare_head(b);
+  }
+
+  // Files have the table and its norm also if no scores use them.
+  void declare_position_table(SpecBuilder& b) {
+    const std::string table = arch_.names.position_table, norm_name = arch_.names.position_table_norm;
+    const i64 rows = 2 * arch_.disentangled->span, C = arch_.width;
+    if (arch_.disentangled->positions()) {
+      b.positions(at(table) + ".weight", rows, C, arch_.std);
+      if (!norm_name.empty()) declare_norm(b, at(norm_name), C, arch_.norm);
+      return;
+    }
+    if (!table.empty()) b.buffer(at(table) + ".weight", {rows, C}, ParamKind::embedding);
+    if (norm_name.empty()) return;
+    b.buffer(at(norm_name) + ".weight", {C}, ParamKind::norm);
+    b.buffer(at(norm_name) + ".bias", {C}, ParamKind::bias);
   }
 
   void declare_layer(SpecBuilder& b, size_t i) {
@@ -182,7 +195,7 @@ class Encoder : public Model {
       if (m.tied)
         b.tie(m.decoder + ".weight", at(s.names.words) + ".weight");
       else
-        b.linear(m.decoder, s.vocab_size, E, false, s.std);
+        b.linear(m.decoder, s.vocab_size, E, false, s.std).role = Role::head;
       if (!m.bias.empty() && m.bias != m.decoder + ".bias") b.tie(m.decoder + ".bias", m.bias);
     } else if (pools()) {
       declare_dense(b);
@@ -276,8 +289,10 @@ class Encoder : public Model {
         .rope = own.rope < 0 ? nullptr : &rope};
     if (s.disentangled) {
       Tensor table;
-      if (s.disentangled->positions()) table = p[at(n.position_table) + ".weight"];
-      if (!n.position_table_norm.empty()) table = norm(p, at(n.position_table_norm), table, s.norm);
+      if (s.disentangled->positions()) {
+        table = p[at(n.position_table) + ".weight"];
+        if (!n.position_table_norm.empty()) table = norm(p, at(n.position_table_norm), table, s.norm);
+      }
       return disentangled_attention(p, h, a, *s.disentangled, o, x, table, mask);
     }
     Tensor bias;

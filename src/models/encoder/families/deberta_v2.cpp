@@ -17,6 +17,8 @@ void read_terms(ModelConfig& c, DisentangledSettings& d) {
   const std::string text = types.is_null() ? "" : types.dump();
   d.by_query = text.find("c2p") != std::string::npos;
   d.by_key = text.find("p2c") != std::string::npos;
+  const bool none = types.is_null() || types.empty() || types == "";
+  if (!none && !d.by_query && !d.by_key) c.fail("pos_att_type", "supported: c2p, p2c, both, or null");
 }
 
 // Without relative_attention, the terms of pos_att_type only divide the scores.
@@ -36,8 +38,6 @@ void read_positions(ModelConfig& c, EncoderArchitecture& s) {
   }
   d.dropout = s.dropout;
   const bool relative = c.boolean_or("relative_attention", false);
-  if (relative && s.score_terms == 1)
-    c.fail("pos_att_type", "relative_attention needs it; supported: c2p, p2c, or both");
   if (relative) s.names.position_table = "encoder.rel_embeddings";
   d.by_query = d.by_query && relative;
   d.by_key = d.by_key && relative;
@@ -79,8 +79,7 @@ EncoderArchitecture read_deberta_v2(ModelConfig& c) {
   s.masks_embedding = true;
   read_positions(c, s);
   c.expect("norm_rel_ebd", {"\"layer_norm\"", "\"none\""});
-  if (c.text_or("norm_rel_ebd", "none") == "layer_norm" && s.disentangled->positions())
-    s.names.position_table_norm = "encoder.LayerNorm";
+  if (c.text_or("norm_rel_ebd", "none") == "layer_norm") s.names.position_table_norm = "encoder.LayerNorm";
   read_convolution(c, s);
   read_embedding_width(c, s);
   if (c.integer_or("pooler_hidden_size", s.width) != s.width)
