@@ -91,7 +91,8 @@ TEST_P(ShardedParameters, GiveTheSameNumbers) {
 INSTANTIATE_TEST_SUITE_P(Families, ShardedParameters,
                          ::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "bart", "bert-seqcls", "vit",
                                            "vit-gpt2", "performer", "qwen3", "gemma2", "mixtral", "mamba2",
-                                           "dit", "falcon", "olmo2", "deepseek_v3", "albert"),
+                                           "dit", "falcon", "olmo2", "deepseek_v3", "albert", "dinov2",
+                                           "deberta-v2-conv"),
                          fixture_name);
 
 // Weights of a storage type, and fp32 weights with the same values. With groups, a product of one row (the
