@@ -124,6 +124,8 @@ FIXTURES = {
                                 logits_scaling=4.0, mlp_bias=True, attention_bias=True, tie_word_embeddings=True)),
     "cohere": ("cohere", dict(LLAMA, num_attention_heads=6, num_key_value_heads=2, hidden_size=48, use_qk_norm=True,
                               attention_bias=True, logit_scale=0.25)),
+    "glm": ("glm", dict(LLAMA, head_dim=8, num_key_value_heads=1, pad_token_id=None, attention_bias=False,
+                        tie_word_embeddings=True)),
     "glm4": ("glm4", dict(LLAMA, head_dim=8, num_key_value_heads=1, pad_token_id=None, attention_bias=True)),
     "smollm3": ("smollm3", dict(LLAMA, num_key_value_heads=1, no_rope_layers=[1, 0], use_sliding_window=True,
                                 sliding_window=5, pad_token_id=None, bos_token_id=0, eos_token_id=1)),
@@ -169,6 +171,24 @@ FIXTURES = {
     # Other projections for positions, no buckets, positions and types in the embedding too.
     "deberta-v2-mlm": ("deberta-v2", dict(BERT, relative_attention=True, pos_att_type=["c2p", "p2c"],
                                           max_relative_positions=7, norm_rel_ebd="none", type_vocab_size=2)),
+    # A convolution beside the first layer, narrow embeddings that are projected before their norm, shared keys.
+    "deberta-v2-conv": ("deberta-v2", dict(BERT, relative_attention=True, pos_att_type="c2p|p2c", position_buckets=6,
+                                           share_att_key=True, norm_rel_ebd="layer_norm", type_vocab_size=0,
+                                           position_biased_input=False, conv_kernel_size=3, conv_act="gelu",
+                                           embedding_size=16)),
+    # No relative positions, whose terms still divide the scores, and the other head.
+    "deberta-v2-absolute": ("deberta-v2", dict(BERT, relative_attention=False, pos_att_type=["c2p"], legacy=False,
+                                               conv_kernel_size=5, conv_groups=2)),
+    # Relative positions without scores: the table is stored, and not used.
+    "deberta-v2-unused-table-class": ("deberta-v2", dict(BERT, relative_attention=True, pos_att_type=[],
+                                                         norm_rel_ebd="layer_norm", num_labels=3)),
+    # A head with a table of its own and no bias.
+    "modernbert-untied": ("modernbert", dict(vocab_size=VOCAB, hidden_size=24, num_hidden_layers=3,
+                                             num_attention_heads=3, intermediate_size=22, local_attention=6,
+                                             global_attn_every_n_layers=2, hidden_activation="silu",
+                                             decoder_bias=False, tie_word_embeddings=False, pad_token_id=0,
+                                             bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2)),
+    "camembert": ("camembert", dict(BERT, type_vocab_size=1, pad_token_id=3)),
     "nomic_bert": ("nomic_bert", dict(BERT, pad_token_id=2)),
     "nomic_bert-class": ("nomic_bert", dict(BERT, num_labels=3)),
     "mbart": ("mbart", dict(BART, scale_embedding=True, activation_function="relu")),
@@ -215,7 +235,11 @@ def compute(model, inputs):
     results = {f"{s}.{i}": h for s in stacks for i, h in enumerate(out[f"{s}_states"])}
     results |= {"logits": out.logits, "loss": out.loss}
     for n, p in model.named_parameters():
+        if p.grad is None and model.config.model_type == "deberta-v2":  # a table that is not used
+            continue
         n = n.replace("lm_head.", "embed_out.") if model.config.model_type == "gpt_neox" else n
+        if model.config.model_type == "camembert":  # where the head comes first
+            n = n.replace("lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight")
         results |= as_saved(f"grad.{n}", torch.zeros_like(p) if p.grad is None else p.grad,
                             model.config.model_type == "mixtral")
     if model.config.model_type == "nomic_bert":
@@ -241,7 +265,7 @@ def nomic_names(results):
     return out
 
 
-ENCODERS = ("bert", "roberta", "xlm-roberta", "mpnet", "electra", "albert", "distilbert", "modernbert", "nomic_bert",
+ENCODERS = ("bert", "roberta", "xlm-roberta", "camembert", "mpnet", "electra", "albert", "distilbert", "modernbert", "nomic_bert",
             "deberta-v2")
 # Families of transformers 4.41 whose keys are those of v4().
 OLDER = ("gpt2", "gptj", "opt", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "mixtral")

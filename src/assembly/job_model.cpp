@@ -113,8 +113,9 @@ void renew_head(const JobConfig& job, ModelSource& s) {
   const std::string wanted = info->architecture(j.contains("model_type") ? text(j["model_type"]) : "");
   if (wanted.empty()) return;
   const auto names = j.find("architectures");
+  // DeiTForImageClassificationWithTeacher is a form of DeiTForImageClassification.
   const bool same =
-      names != j.end() && names->is_array() && !names->empty() && text(names->front()) == wanted;
+      names != j.end() && names->is_array() && !names->empty() && text(names->front()).starts_with(wanted);
   const auto labels = j.find("id2label");
   i64 outputs = 2;  // transformers' default
   if (labels != j.end() && labels->is_object() && !labels->empty())

@@ -234,6 +234,8 @@ constexpr Family kFamilies[] = {
     {"modernbert", make_encoder<read_modernbert>},
     {"nomic_bert", make_encoder<read_nomic_bert>},
     {"vit", make_vit, "", false},
+    {"deit", make_deit, "", false},
+    {"dinov2", make_dinov2, "", false},
     {"vision-encoder-decoder", make_vision_encoder_decoder},
     {"cnn", make_cnn, "", false},
     {"mlp", make_mlp, "", false},

@@ -27,11 +27,11 @@ std::pair<i64, i64> read_size(ModelConfig& c, const char* key, i64 fallback) {
 
 }  // namespace
 
-PatchGrid read_patch_grid(ModelConfig& c) {
+PatchGrid read_patch_grid(ModelConfig& c, i64 default_patch) {
   PatchGrid g;
   g.image.channels = c.integer_or("num_channels", 3);
   std::tie(g.image.height, g.image.width) = read_size(c, "image_size", 224);
-  std::tie(g.patch_height, g.patch_width) = read_size(c, "patch_size", 16);
+  std::tie(g.patch_height, g.patch_width) = read_size(c, "patch_size", default_patch);
   if (g.image.height % g.patch_height != 0 || g.image.width % g.patch_width != 0)
     c.fail("patch_size", fmt::format("an image of {} x {} pixels is not divisible into patches",
                                      g.image.height, g.image.width));

@@ -18,8 +18,9 @@ struct PatchGrid {
   i64 count() const { return rows() * columns(); }
 };
 
-// Reads and checks num_channels (3), image_size (224) and patch_size (16): a number, or [height, width].
-PatchGrid read_patch_grid(ModelConfig& c);
+// Reads and checks num_channels (3), image_size (224) and patch_size (default_patch): a number, or [height,
+// width].
+PatchGrid read_patch_grid(ModelConfig& c, i64 default_patch = 16);
 
 // The projection of patches, stored as a convolution with bias.
 void declare_patches(SpecBuilder& b, const std::string& name, const PatchGrid& g, i64 width, double std);

@@ -1,9 +1,11 @@
-// The Vision Transformer's encoder (Dosovitskiy et al. 2021): an image as a class token and a sequence of
-// patches. Alone it classifies images (ViTForImageClassification); vision-encoder-decoder models use its
-// output.
+// The image encoder: ViT (Dosovitskiy et al. 2021), DeiT (Touvron et al. 2021: a second token, which learned
+// from a teacher) and DINOv2 (Oquab et al. 2023: scaled branches, gated MLPs in the largest model). An image
+// is a class token and a sequence of patches. Alone it classifies images; vision-encoder-decoder models use
+// its output.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "models/model.h"
 #include "models/patches.h"
@@ -11,19 +13,33 @@
 
 namespace redco {
 
+// The differences of the families, and names of parameters within a layer.
+struct VitSwitches {
+  std::string family = "vit", classes = "ViT";      // `classes` begins the names of transformers' classes
+  std::vector<std::string> tokens = {"cls_token"};  // in front of the patches
+  std::string first_norm = "layernorm_before", second_norm = "layernorm_after";
+  std::string up = "intermediate.dense", down = "output.dense";
+  std::string gate_up{};         // of a gated MLP, as one tensor: the rows of gate, then those of up
+  double branch_scale = 0;       // > 0: branches are scaled by a vector that begins with this number
+  bool mask_token = false;       // of pre-training: stored, and not used
+  bool mean_of_patches = false;  // the classifier also reads the mean of all patches
+};
+
 class VitEncoder {
  public:
   // Reads the encoder's keys of a config. `prefix` begins the parameters' names ("vit.").
-  VitEncoder(ModelConfig& c, std::string prefix);
+  VitEncoder(ModelConfig& c, std::string prefix, VitSwitches switches = {});
   void declare(SpecBuilder& b) const;
-  // Images [B, channels, height, width] -> [B, 1 + patches, C] after the last norm. ContentsError for images
-  // of a size that differs from the config's.
+  // Images [B, channels, height, width] -> [B, tokens + patches, C] after the last norm. ContentsError for
+  // images of a size that differs from the config's.
   Tensor run(const ParamTree& p, const Tensor& pixels, const ApplyOptions& o) const;
 
   i64 width() const { return width_; }
   i64 layers() const { return layers_; }
   const ImageShape& image_shape() const { return patches_.image; }
-  i64 positions() const { return 1 + patches_.count(); }
+  const VitSwitches& switches() const { return switches_; }
+  i64 tokens() const { return static_cast<i64>(switches_.tokens.size()); }
+  i64 positions() const { return tokens() + patches_.count(); }
   double init_std() const { return std_; }
 
  private:
@@ -31,13 +47,17 @@ class VitEncoder {
   std::string layer(i64 i) const;
   Tensor embed(const ParamTree& p, const Tensor& pixels) const;
   Tensor block(const ParamTree& p, const ApplyOptions& o, i64 i, const Tensor& x) const;
+  Tensor mlp(const ParamTree& p, const ApplyOptions& o, const std::string& layer, const Tensor& x) const;
+  // The result y of a layer's first or second branch, scaled.
+  Tensor scaled(const ParamTree& p, const std::string& layer, int branch, const Tensor& y) const;
 
   std::string prefix_, activation_;
+  VitSwitches switches_;
   i64 width_, layers_, inner_;
   PatchGrid patches_;
   HeadGeometry heads_;
   bool qkv_bias_;
-  double dropout_, attention_dropout_, eps_, std_;
+  double dropout_, branch_dropout_, attention_dropout_, eps_, std_;
 };
 
 }  // namespace redco

@@ -56,6 +56,8 @@ std::string labelling(const std::string& family) {
       {"modernbert", "ModernBertForSequenceClassification"},
       {"nomic_bert", "NomicBertForSequenceClassification"},
       {"vit", "ViTForImageClassification"},
+      {"deit", "DeiTForImageClassification"},
+      {"dinov2", "Dinov2ForImageClassification"},
       {"cnn", "CnnForImageClassification"},
       {"mlp-mixer", "MlpMixerForImageClassification"},
       {"performer", "PerformerForSequenceClassification"},

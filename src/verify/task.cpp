@@ -18,7 +18,8 @@ bool is_encoder(const Model& model) {
          model.task() == ModelTask::vector_regression;
 }
 bool reads_images(const Model& model) {
-  return model.task() == ModelTask::image_classification || model.task() == ModelTask::image_captioning;
+  return model.task() == ModelTask::image_classification || model.task() == ModelTask::image_captioning ||
+         (model.task() == ModelTask::feature_extraction && model.image_shape().channels > 0);
 }
 
 // Ids [rows, length] from the file, with the same shape as another field of the batch.

@@ -95,6 +95,7 @@ TEST(JobModel, WeightsOfAnotherTaskGetANewHead) {
   EXPECT_EQ(Json::parse(other.config_json)["architectures"][0], "BertForSequenceClassification");
   EXPECT_FALSE(source("bert-seqcls", "").new_head);
   EXPECT_FALSE(source("bert-seqcls", "3").new_head);
+  EXPECT_FALSE(source("deit-teacher", "").new_head);
   const ModelSource more = source("bert-seqcls", "5");
   EXPECT_TRUE(more.new_head);
   EXPECT_FALSE(Json::parse(more.config_json).contains("id2label"));

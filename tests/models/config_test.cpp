@@ -57,12 +57,14 @@ Json minimal(const std::string& family) {
     return {{"model_type", family},         {"vocab_size", 11},      {"d_model", 8},
             {"encoder_layers", 2},          {"decoder_layers", 2},   {"encoder_attention_heads", 2},
             {"decoder_attention_heads", 2}, {"encoder_ffn_dim", 16}, {"decoder_ffn_dim", 16}};
-  if (family == "vit")
+  if (family == "vit" || family == "deit")
     return {{"model_type", family},
             {"hidden_size", 8},
             {"num_hidden_layers", 2},
             {"num_attention_heads", 2},
             {"intermediate_size", 16}};
+  if (family == "dinov2")
+    return {{"model_type", family}, {"hidden_size", 8}, {"num_hidden_layers", 2}, {"num_attention_heads", 2}};
   if (family == "mlp-mixer")
     return {{"model_type", family},
             {"hidden_size", 8},
@@ -125,12 +127,18 @@ TEST(ModelConfigs, EveryFamilyNeedsItsSizes) {
     EXPECT_NO_THROW(make_from(whole)) << family;
     for (const auto& [key, value] : whole.items()) {
       if (key == "model_type" || key == "rotary_dim" || key == "num_key_value_heads") continue;
-      if (family == "vit" || is_text_encoder(family)) continue;  // they have defaults of the base model
+      if (family == "vit" || family == "deit" || family == "dinov2" || is_text_encoder(family))
+        continue;  // they have defaults of the base model
       Json json = whole;
       json.erase(key);
       EXPECT_THROW(make_from(json), ContentsError) << family << " without " << key;
     }
   }
+}
+
+// As transformers writes it for models without windows.
+TEST(ModelConfigs, APatternOfZeroMeansNoWindows) {
+  EXPECT_EQ(error_of("exaone4", {{"sliding_window", nullptr}, {"sliding_window_pattern", 0}}), "no error");
 }
 
 // transformers' classes have no such key, so it can't change what they compute. redco's own families have no
@@ -364,7 +372,6 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsWithTheSupportedOnes) {
       {"falcon", {{"attention_dropout", 0.1}}, "supported: 0.0"},
       {"mpt", {{"attn_config", {{"alibi", false}}}}, "alibi: not supported"},
       {"mpt", {{"attn_config", {{"clip_qkv", "a"}}}}, "expected a number"},
-      {"mpt", {{"expansion_ratio", 3}}, "supported: 4"},
       {"gpt_bigcode", {{"num_key_value_heads", 2}}, "supported: 1"},
       {"starcoder2", {{"norm_type", "rms"}}, "supported"},
       {"olmo", {{"clip_qkv", -1.0}}, "above 0"},
@@ -405,10 +412,10 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsWithTheSupportedOnes) {
       {"mpnet", {{"relative_attention_num_buckets", 64}}, "supported: 32"},
       {"mpnet", {{"max_position_embeddings", 2}}, "expected more than 2"},
       {"modernbert", {{"classifier_pooling", "max"}}, "supported"},
-      {"deberta-v2", {{"relative_attention", false}}, "supported: true"},
       {"deberta-v2", {{"pos_att_type", "p2p"}}, "supported: c2p, p2c"},
       {"deberta-v2", {{"position_buckets", 3}}, "at least 4"},
-      {"deberta-v2", {{"conv_kernel_size", 3}}, "supported: 0"},
+      {"deberta-v2", {{"conv_kernel_size", 2}}, "expected an odd number"},
+      {"deberta-v2", {{"conv_kernel_size", 3}, {"conv_groups", 3}}, "a divisor of hidden_size=8"},
       {"marian", {{"decoder_vocab_size", 12}}, "supported: vocab_size=11"},
       {"marian", {{"share_encoder_decoder_embeddings", false}}, "supported: true"},
       {"m2m_100", {{"pad_token_id", nullptr}}, "positions are counted from it"},
@@ -424,6 +431,8 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsWithTheSupportedOnes) {
       {"vit", {{"image_size", {32, "a"}}}, "[height, width]"},
       {"vit", {{"patch_size", {8, 8, 8}}}, "[height, width]"},
       {"vit", {{"architectures", {"ViTForMaskedImageModeling"}}}, "ViTForImageClassification"},
+      {"vit", {{"architectures", {"DeiTForImageClassificationWithTeacher"}}}, "ViTForImageClassification"},
+      {"dinov2", {{"mlp_ratio", 0}}, "a number above 0"},
       {"vision-encoder-decoder", {{"encoder", nullptr}}, "encoder"},
       {"mlp-mixer", {{"patch_size", 15}}, "is not divisible into patches"},
       {"mlp-mixer", {{"tokens_mlp_dim", 0}}, "at least 1"},

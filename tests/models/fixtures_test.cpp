@@ -34,7 +34,8 @@ INSTANTIATE_TEST_SUITE_P(
     Families, Fixtures,
     ::testing::Combine(::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "t5-v1_1", "bart",
                                          "bert-seqcls", "bert-mlm", "roberta-seqcls", "vit", "vit-gpt2",
-                                         "mlp-mixer", "performer", "mlp", "mamba2", "dit"),
+                                         "mlp-mixer", "performer", "mlp", "mamba2", "dit", "deit",
+                                         "deit-teacher", "dinov2", "dinov2-gated"),
                        ::testing::ValuesIn(kMeshes)),
     param_name);
 
@@ -58,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(
                                          "phi3-longrope", "llama-rope-dynamic", "gpt_neox-sequential",
                                          "falcon-mqa", "falcon-alibi", "bloom-variants", "mpt", "gpt_bigcode",
                                          "gpt_bigcode-heads", "stablelm", "stablelm-parallel", "olmo",
-                                         "olmo3", "granite", "cohere", "glm4", "smollm3", "nemotron",
+                                         "olmo3", "granite", "cohere", "glm", "glm4", "smollm3", "nemotron",
                                          "exaone4", "deepseek_v2"),
                        ::testing::ValuesIn(kMeshes)),
     param_name);
@@ -69,8 +70,10 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values("distilbert", "modernbert", "xlm-roberta-class", "mpnet",
                                          "mpnet-class", "electra", "electra-class", "albert", "albert-class",
                                          "distilbert-mlm", "modernbert-class", "nomic_bert",
-                                         "nomic_bert-class", "deberta_v2", "deberta-v2-mlm", "marian",
-                                         "m2m_100", "pegasus", "mbart"),
+                                         "nomic_bert-class", "deberta_v2", "deberta-v2-mlm",
+                                         "deberta-v2-conv", "deberta-v2-absolute",
+                                         "deberta-v2-unused-table-class", "modernbert-untied", "camembert",
+                                         "marian", "m2m_100", "pegasus", "mbart"),
                        ::testing::ValuesIn(kMeshes)),
     param_name);
 
@@ -88,7 +91,8 @@ TEST_P(ShardedParameters, GiveTheSameNumbers) {
 INSTANTIATE_TEST_SUITE_P(Families, ShardedParameters,
                          ::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "bart", "bert-seqcls", "vit",
                                            "vit-gpt2", "performer", "qwen3", "gemma2", "mixtral", "mamba2",
-                                           "dit", "falcon", "olmo2", "deepseek_v3", "albert"),
+                                           "dit", "falcon", "olmo2", "deepseek_v3", "albert", "dinov2",
+                                           "deberta-v2-conv"),
                          fixture_name);
 
 // Weights of a storage type, and fp32 weights with the same values. With groups, a product of one row (the

@@ -11,11 +11,20 @@
 namespace redco::testing {
 namespace {
 
-constexpr const char* kSharded[] = {
-    "gpt2",           "gptj",     "opt",     "opt-postnorm", "llama",         "llama-tied-bias",
-    "qwen3",          "gemma2",   "mixtral", "t5",           "t5-v1_1",       "bart",
-    "bert-seqcls",    "bert-mlm", "vit",     "vit-gpt2",     "bart-variants", "performer",
-    "mistral-window", "mamba2",   "dit",     "falcon",       "bloom",         "deepseek_v3"};
+constexpr const char* kSharded[] = {"gpt2",         "gptj",
+                                    "opt",          "opt-postnorm",
+                                    "llama",        "llama-tied-bias",
+                                    "qwen3",        "gemma2",
+                                    "mixtral",      "t5",
+                                    "t5-v1_1",      "bart",
+                                    "bert-seqcls",  "bert-mlm",
+                                    "vit",          "dinov2",
+                                    "dinov2-gated", "deberta-v2-conv",
+                                    "vit-gpt2",     "bart-variants",
+                                    "performer",    "mistral-window",
+                                    "mamba2",       "dit",
+                                    "falcon",       "bloom",
+                                    "deepseek_v3"};
 
 class SequenceParallel : public ::testing::TestWithParam<const char*> {};
 

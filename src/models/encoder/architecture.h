@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "models/encoder/convolution.h"
 #include "models/encoder/disentangled.h"
 #include "models/model.h"
 #include "models/norms.h"
@@ -20,7 +21,7 @@ struct EncoderNames {
   std::string prefix = "bert.";  // of all parameters but the heads
   std::string words = "embeddings.word_embeddings", positions = "embeddings.position_embeddings",
               types = "embeddings.token_type_embeddings", embedding_norm = "embeddings.LayerNorm", project{},
-              relative_bias{}, position_table{}, position_table_norm{}, final_norm{};
+              relative_bias{}, position_table{}, position_table_norm{}, convolution{}, final_norm{};
   // Within a layer.
   std::string q = "attention.self.query", k = "attention.self.key", v = "attention.self.value",
               out = "attention.output.dense", attention_norm = "attention.output.LayerNorm";
@@ -33,9 +34,10 @@ struct EncoderNames {
 // Logits of the vocabulary: norm(activation(dense(x))) times the embedding's table.
 struct MaskedHead {
   std::string dense, norm, decoder;
-  std::string bias;  // the parameter; `decoder`.bias is another name of it
+  std::string bias;  // the parameter; `decoder`.bias is another name of it; empty: no bias
   std::string activation;
   bool dense_bias = true;
+  bool tied = true;  // false: `decoder` has a table of its own
 };
 
 // Scores of classes: out(dropout(activation(dense(pooled)))), pooled from the first token or from all.
@@ -69,11 +71,13 @@ struct EncoderArchitecture {
 
   // Sizes.
   i64 vocab_size = 0, max_length = 0, width = 0, inner = 0;
-  i64 embedding_width = 0;  // 0: width; another one is projected
-  i64 position_rows = 0;    // of the table of learned positions; 0: none
-  i64 types = 0;            // of tokens; 0: none
+  i64 embedding_width = 0;            // 0: width; another one is projected
+  bool projects_before_norm = false;  // without bias, before the embedding's norm; false: after it
+  i64 position_rows = 0;              // of the table of learned positions; 0: none
+  i64 types = 0;                      // of tokens; 0: none
   i64 labels = 0;
   std::string problem_type;
+  bool tied = true;  // the masked head's table is that of the embedding
   HeadGeometry heads;
   double std = 0.02;
 
@@ -94,8 +98,10 @@ struct EncoderArchitecture {
   bool drops_mlp_output = true;
   std::vector<Rope> ropes;
   std::optional<DisentangledSettings> disentangled;
-  bool masks_embedding = false;            // the embeddings of padding are zero
-  std::optional<RelativeBuckets> buckets;  // T5's bias of the scores, shared by all layers
+  i64 score_terms = 1;  // scores are divided by the square root of this times the width of a head
+  std::optional<ConvolutionSettings> convolution;  // added to the result of the first layer
+  bool masks_embedding = false;                    // the embeddings of padding are zero
+  std::optional<RelativeBuckets> buckets;          // T5's bias of the scores, shared by all layers
 
   // Heads; only that of the task is declared.
   std::optional<MaskedHead> masked;

@@ -64,7 +64,7 @@ Tensor disentangled_attention(const ParamTree& p, const std::string& layer, cons
   const Tensors qkv = project_heads(p, {{.name = a.q}, {.name = a.k, .kv = true}, {.name = a.v, .kv = true}},
                                     x, a.heads, p[a.q.weight()], o);
   const Tensor by_head_q = permute(qkv[0], {0, 2, 1, 3}), by_head_k = permute(qkv[1], {0, 2, 1, 3});
-  const Tensor dropped = dropout(o, "positions", s.dropout, table);
+  const Tensor dropped = table.defined() ? dropout(o, "positions", s.dropout, table) : Tensor();
   Tensors terms;
   if (s.by_query) {
     const Tensor keys = dense(p, s.key.empty() ? a.k : LayerName(layer + s.key), dropped, o);
@@ -75,11 +75,13 @@ Tensor disentangled_attention(const ParamTree& p, const std::string& layer, cons
     const Tensor by_key = matmul(by_head_k, positions_of(queries, s, a.heads, T, 1), false, true);
     terms.push_back(transpose(shifted(by_key), 2, 3));
   }
-  Tensor bias = scale(add(terms), a.settings.scale);  // [B, H, T, T]
+  Tensor bias;
+  if (!terms.empty()) bias = scale(add(terms), a.settings.scale);  // [B, H, T, T]
   if (mask.defined()) {
-    const Tensor seen = to_float(mask, bias.dtype());
+    const Tensor seen = to_float(mask, by_head_q.dtype());
     const Tensor pairs = reshape(seen, {B, 1, 1, T}) * reshape(seen, {B, 1, T, 1});
-    bias = bias + scale(add_scalar(pairs, -1), 1e30);  // so large that the rest is rounded away
+    const Tensor even = scale(add_scalar(pairs, -1), 1e30);  // so large that the rest is rounded away
+    bias = bias.defined() ? bias + even : broadcast_to(even, {B, H, T, T});
   }
   const Tensor y = attend(o, a.settings, 0, qkv[0], qkv[1], qkv[2], {}, bias);
   return dense(p, a.out, reshape(y, {B, T, H * D}), o);

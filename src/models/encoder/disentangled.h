@@ -17,7 +17,7 @@ struct DisentangledSettings {
   // Projections of the positions within a layer; empty: those of the content.
   std::string key{}, query{};
   double dropout = 0;  // of the table
-  i64 terms() const { return 1 + (by_query ? 1 : 0) + (by_key ? 1 : 0); }
+  bool positions() const { return by_query || by_key; }
 };
 
 // The row of the table for a key `distance` tokens before the query. In fp32 like transformers, so that the
@@ -26,8 +26,8 @@ i64 disentangled_row(const DisentangledSettings& s, i64 distance);
 
 void declare_disentangled(SpecBuilder& b, const std::string& layer, const DisentangledSettings& s, i64 width,
                           double std, const HeadsOf& queries, const HeadsOf& keys);
-// x [B, T, C], table [2 span, C] of the positions, mask [B, T] i32 or undefined. A padded query attends to
-// all keys evenly, as in transformers.
+// x [B, T, C], table [2 span, C] of the positions (undefined without positions()), mask [B, T] i32 or
+// undefined. A padded query attends to all keys evenly, as in transformers.
 Tensor disentangled_attention(const ParamTree& p, const std::string& layer, const AttentionBlock& a,
                               const DisentangledSettings& s, const ApplyOptions& o, const Tensor& x,
                               const Tensor& table, const Tensor& mask);

@@ -53,10 +53,13 @@ class Encoder : public Model {
                                                    : row_positions(in.input_ids, 0);
     for (size_t i = 0; i < s.layers.size(); ++i) {
       if (o.hidden_states) o.hidden_states->push_back(x);
+      const Tensor first = x;
       x = run_block(p, o, scope_of(i), x,
                     [this, mask = in.key_mask, rotary, o, i](const ParamTree& own, const Tensor& h) {
                       return block(own, mask, rotary, o, i, h);
                     });
+      if (i == 0 && s.convolution)
+        x = add_convolution(p, at(s.names.convolution), *s.convolution, s.norm, o, first, x, in.key_mask);
       x = activation(o, static_cast<i64>(i), "", x);
     }
     if (!s.names.final_norm.empty()) x = norm(p, at(s.names.final_norm), x, s.norm, NormResult::stream);
@@ -81,7 +84,7 @@ class Encoder : public Model {
     // Heads of pre-training.
     for (const char* head : {"cls.seq_relationship.", "discriminator_predictions.", "sop_classifier.",
                              "mask_predictions.", "lm_predictions."})
-      if (name.starts_with(head)) return "";
+      if (name.starts_with(head) && !has_parameter(name)) return "";
     if (name.starts_with(prefix + "pooler") && !has_parameter(name)) return "";
     return name;
   }
@@ -126,17 +129,31 @@ class Encoder : public Model {
       b.positions(at(n.positions) + ".weight", s.position_rows, E, s.std,
                   s.positions_after_padding ? s.padding_row : -1);
     if (s.types > 0) b.embedding(at(n.types) + ".weight", s.types, E, s.std);
-    declare_norm(b, at(n.embedding_norm), E, s.norm);
-    if (!n.project.empty()) b.linear(at(n.project), s.width, E, true, s.std);
-    if (s.disentangled)
-      b.positions(at(n.position_table) + ".weight", 2 * s.disentangled->span, s.width, s.std);
-    if (!n.position_table_norm.empty()) declare_norm(b, at(n.position_table_norm), s.width, s.norm);
+    declare_norm(b, at(n.embedding_norm), s.projects_before_norm ? s.width : E, s.norm);
+    if (!n.project.empty()) b.linear(at(n.project), s.width, E, !s.projects_before_norm, s.std);
+    if (s.disentangled) declare_position_table(b);
     if (s.buckets) b.head_table(at(n.relative_bias) + ".weight", s.buckets->count, s.heads.n_head, s.std);
+    if (s.convolution) declare_convolution(b, at(n.convolution), *s.convolution, s.width, s.norm, s.std);
     std::set<std::string> declared;
     for (size_t i = 0; i < s.layers.size(); ++i)
       if (declared.insert(s.layers[i].name).second) declare_layer(b, i);
     if (!n.final_norm.empty()) declare_norm(b, at(n.final_norm), s.width, s.norm);
     declare_head(b);
+  }
+
+  // Files have the table and its norm also if no scores use them.
+  void declare_position_table(SpecBuilder& b) {
+    const std::string table = arch_.names.position_table, norm_name = arch_.names.position_table_norm;
+    const i64 rows = 2 * arch_.disentangled->span, C = arch_.width;
+    if (arch_.disentangled->positions()) {
+      b.positions(at(table) + ".weight", rows, C, arch_.std);
+      if (!norm_name.empty()) declare_norm(b, at(norm_name), C, arch_.norm);
+      return;
+    }
+    if (!table.empty()) b.buffer(at(table) + ".weight", {rows, C}, ParamKind::embedding);
+    if (norm_name.empty()) return;
+    b.buffer(at(norm_name) + ".weight", {C}, ParamKind::norm);
+    b.buffer(at(norm_name) + ".bias", {C}, ParamKind::bias);
   }
 
   void declare_layer(SpecBuilder& b, size_t i) {
@@ -176,9 +193,12 @@ class Encoder : public Model {
       const MaskedHead& m = *s.masked;
       b.linear(m.dense, E, C, m.dense_bias, s.std);
       declare_norm(b, m.norm, E, s.norm);
-      b.add(m.bias, {s.vocab_size}, ParamKind::bias, {Init::Kind::zeros, 0});
-      b.tie(m.decoder + ".weight", at(s.names.words) + ".weight");
-      if (m.bias != m.decoder + ".bias") b.tie(m.decoder + ".bias", m.bias);
+      if (!m.bias.empty()) b.add(m.bias, {s.vocab_size}, ParamKind::bias, {Init::Kind::zeros, 0});
+      if (m.tied)
+        b.tie(m.decoder + ".weight", at(s.names.words) + ".weight");
+      else
+        b.linear(m.decoder, s.vocab_size, E, false, s.std).role = Role::head;
+      if (!m.bias.empty() && m.bias != m.decoder + ".bias") b.tie(m.decoder + ".bias", m.bias);
     } else if (pools()) {
       declare_dense(b);
       b.linear(s.classes->out, s.labels, C, true, s.std);
@@ -197,7 +217,6 @@ class Encoder : public Model {
     if (!h.norm.empty()) declare_norm(b, h.norm, arch_.width, arch_.norm);
   }
 
-  i64 score_terms() const { return arch_.disentangled ? arch_.disentangled->terms() : 1; }
   bool has_attention_norm(size_t i) const { return arch_.first_norm || i > 0; }
 
   Tensor embed(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const {
@@ -216,14 +235,17 @@ class Encoder : public Model {
           in.positions.defined() ? in.positions : row_positions(ids, after ? s.padding_row + 1 : 0, padding);
       terms.push_back(embedding(p[at(n.positions) + ".weight"], rows, after ? s.padding_row : -1));
     }
-    Tensor x = residual(o, add(terms));
-    x = norm(p, at(n.embedding_norm), x, s.norm, NormResult::stream);
+    Tensor x = add(terms);
+    if (s.projects_before_norm && !n.project.empty()) x = dense(p, at(n.project), x, o);
+    x = norm(p, at(n.embedding_norm), residual(o, x), s.norm, NormResult::stream);
     if (s.masks_embedding && in.key_mask.defined()) {
       const DType type = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
       x = x * reshape(to_float(in.key_mask, type), {ids.size(0), ids.size(1), 1});
     }
     x = dropout(o, "embedding", s.embedding_dropout, x);
-    return n.project.empty() ? x : residual(o, dense(p, at(n.project), gather_tokens(o, x), o));
+    return n.project.empty() || s.projects_before_norm
+               ? x
+               : residual(o, dense(p, at(n.project), gather_tokens(o, x), o));
   }
 
   Tensor block(const ParamTree& p, const Tensor& mask, const Tensor& rotary, const ApplyOptions& o, size_t i,
@@ -263,15 +285,18 @@ class Encoder : public Model {
         .v = fused ? LayerName(h + n.qkv, "v") : LayerName(h + n.v),
         .out = h + n.out,
         .heads = s.heads,
-        .settings = {.scale = 1 / std::sqrt(static_cast<double>(s.heads.head_dim * score_terms())),
+        .settings = {.scale = 1 / std::sqrt(static_cast<double>(s.heads.head_dim * s.score_terms)),
                      .causal = false,
                      .window = own.reach < 0 ? 0 : own.reach + 1,
                      .dropout = s.attention_dropout,
                      .ahead = own.reach},
         .rope = own.rope < 0 ? nullptr : &rope};
     if (s.disentangled) {
-      Tensor table = p[at(n.position_table) + ".weight"];
-      if (!n.position_table_norm.empty()) table = norm(p, at(n.position_table_norm), table, s.norm);
+      Tensor table;
+      if (s.disentangled->positions()) {
+        table = p[at(n.position_table) + ".weight"];
+        if (!n.position_table_norm.empty()) table = norm(p, at(n.position_table_norm), table, s.norm);
+      }
       return disentangled_attention(p, h, a, *s.disentangled, o, x, table, mask);
     }
     Tensor bias;
@@ -341,6 +366,8 @@ class Encoder : public Model {
 
 std::unique_ptr<Model> make_encoder_model(ModelConfig& c, ReadEncoder read) {
   EncoderArchitecture architecture = read(c);
+  if (architecture.task == ModelTask::masked_lm && !architecture.tied && architecture.masked->tied)
+    c.fail("tie_word_embeddings", "not supported; supported: true");
   c.finish();
   return std::make_unique<Encoder>(c, std::move(architecture));
 }
@@ -370,8 +397,7 @@ void read_encoder_task(ModelConfig& c, const std::string& prefix, EncoderArchite
   s.task = task->second;
   s.labels = c.labels();
   s.problem_type = c.text_or("problem_type", "");
-  if (s.task == ModelTask::masked_lm) c.expect("tie_word_embeddings", {"true"});
-  c.inert({"tie_word_embeddings"});
+  s.tied = c.boolean_or("tie_word_embeddings", true);
 }
 
 void add_encoder_layers(EncoderArchitecture& s, const std::string& name, i64 count) {

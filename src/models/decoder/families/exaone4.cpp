@@ -15,7 +15,7 @@ DecoderArchitecture read_exaone4(ModelConfig& c) {
   const i64 window = read_window(c, 4096);
   // A text ("LLLG") in published configs, which then have layer_types.
   if (c.has("layer_types")) c.inert({"sliding_window_pattern"});
-  const i64 pattern = c.has("layer_types") ? 4 : c.integer_or("sliding_window_pattern", 4);
+  const i64 pattern = c.has("layer_types") ? 4 : c.integer_or("sliding_window_pattern", 4, 0);  // 0: none
   const std::vector<bool> slides =
       read_sliding_layers_or(c, static_cast<i64>(s.layers.size()), window > 0 ? pattern : 0);
   for (size_t i = 0; i < slides.size(); ++i)

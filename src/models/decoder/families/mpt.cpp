@@ -1,5 +1,5 @@
 // MPT (MosaicML 2023): ALiBi, layer norms without bias, no biases. transformers' model ignores the settings
-// of MosaicML's code that choose other positions, norms or widths, so they must have the values it uses.
+// of MosaicML's code that choose other positions or norms, so they must have the values it uses.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -31,7 +31,6 @@ void read_attn_config(ModelConfig& c, DecoderArchitecture& s) {
   expect("prefix_lm", false);
   expect("qk_ln", false);
   expect("alibi", true);
-  expect("alibi_bias_max", 8);
   expect("attn_uses_sequence_id", false);
   s.clip_qkv = number("clip_qkv", 0);
   s.score_scale = number("softmax_scale", 1 / std::sqrt(static_cast<double>(s.heads.head_dim)));
@@ -70,12 +69,11 @@ DecoderArchitecture read_mpt(ModelConfig& c) {
   s.gated = false;
   s.activation = "gelu";
   read_attn_config(c, s);
-  c.expect("expansion_ratio", {"4"});
   c.expect("logit_scale", {"null"});
   c.expect("no_bias", {"true"});
   c.expect("norm_type", {"\"low_precision_layernorm\""});
-  c.inert({"learned_pos_emb", "emb_pdrop", "resid_pdrop", "embedding_fraction", "init_device", "verbose",
-           "init_config", "tokenizer_name"});
+  c.inert({"expansion_ratio", "learned_pos_emb", "emb_pdrop", "resid_pdrop", "embedding_fraction",
+           "init_device", "verbose", "init_config", "tokenizer_name"});
   s.tied = c.boolean_or("tie_word_embeddings", true);
   s.std = s.residual_std = c.number_or("initializer_range", 0.02);
   return s;

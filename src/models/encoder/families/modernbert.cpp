@@ -57,13 +57,13 @@ EncoderArchitecture read_modernbert(ModelConfig& c) {
   }
   const std::string activation = c.activation_or("classifier_activation", "gelu");
   const bool bias = c.boolean_or("classifier_bias", false);
-  c.expect("decoder_bias", {"true"});
   s.masked = {.dense = "head.dense",
               .norm = "head.norm",
               .decoder = "decoder",
-              .bias = "decoder.bias",
+              .bias = c.boolean_or("decoder_bias", true) ? "decoder.bias" : "",
               .activation = activation,
-              .dense_bias = bias};
+              .dense_bias = bias,
+              .tied = s.tied};
   c.expect("classifier_pooling", {"\"cls\"", "\"mean\""});
   s.classes = {.dense = "head.dense",
                .out = "classifier",
