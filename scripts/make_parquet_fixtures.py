@@ -62,3 +62,38 @@ write("maps", [{"m": [("a", 1), ("b", None)]}, {"m": []}, {"m": None}],
 lines = [{"m": {"a": 1, "b": None}}, {"m": {}}, {"m": None}]
 (out / "maps.jsonl").write_text("".join(json.dumps(r) + "\n" for r in lines))
 pq.write_table(pa.table({"text": ["a"]}), out / "brotli.parquet", compression="brotli")
+
+# Columns of classes, with the metadata that the library datasets writes.
+label = {"names": ["negative", "positive"], "_type": "ClassLabel"}
+tag = {"names": ["O", "B-PER", "I-PER"], "_type": "ClassLabel"}
+stars = {"names": ["0", "1", "2"], "_type": "ClassLabel"}
+value = {"dtype": "string", "_type": "Value"}
+features = {
+    "label": label,
+    "ner_tags": {"feature": tag, "_type": "Sequence"},
+    "pos": [tag],
+    "meta": {"label": label, "source": value},
+    "stars": stars,
+}
+rows = [
+    {"label": 1, "ner_tags": [1, 2, 0], "pos": [0], "meta": {"label": 0, "source": "a"}, "stars": 2},
+    {"label": -1, "ner_tags": [], "pos": None, "meta": None, "stars": None},
+]
+named = [
+    {
+        "label": "positive",
+        "ner_tags": ["B-PER", "I-PER", "O"],
+        "pos": ["O"],
+        "meta": {"label": "negative", "source": "a"},
+        "stars": 2,
+    },
+    {"label": None, "ner_tags": [], "pos": None, "meta": None, "stars": None},
+]
+table = pa.Table.from_pylist(rows)
+for name, metadata in (
+    ("classes", json.dumps({"info": {"features": features}})),
+    ("classes-few", json.dumps({"info": {"features": {"label": dict(label, names=["negative"])}}})),
+    ("classes-other", '{"info": {"features": [1, {"label": 3}]}}'),
+):
+    pq.write_table(table.replace_schema_metadata({"huggingface": metadata}), out / f"{name}.parquet")
+(out / "classes.jsonl").write_text("".join(json.dumps(r) + "\n" for r in named))

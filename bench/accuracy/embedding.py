@@ -10,7 +10,8 @@ learning rate 1e-30); data are the generated sentences of redco, infonce with a 
 folder with SentenceTransformer and computes the loss of the whole batch with sentence_transformers.losses, in redco's order, with
 torch.optim.AdamW, the same schedule and clipping, without dropout. redco runs on several meshes with micro-batches. The largest
 relative difference of the losses must be below --most. Afterwards SentenceTransformer opens redco's checkpoint: its embeddings
-must be those of `redco embed`.
+must be those of `redco embed`. --heldout: pairs that the training lacks; recall@1 of their positives before and after both trainings,
+which must differ by at most 0.5 points.
 """
 import argparse
 import json
@@ -38,6 +39,7 @@ parser.add_argument("--learning-rate", type=float, default=1e-3)
 parser.add_argument("--most", type=float, default=1e-5)
 parser.add_argument("--model", help="a sentence-transformers folder")
 parser.add_argument("--data", help="JSONL of anchor and positive, for --model")
+parser.add_argument("--heldout", help="JSONL as --data, for recall@1")
 parser.add_argument("--meshes", nargs="*", help="run only these")
 args = parser.parse_args()
 torch.set_num_threads(1)
@@ -147,3 +149,17 @@ subprocess.run([args.redco, "embed", f"model.path={last}", f"predict.input={line
 difference = np.abs(np.load(output) - opened(last).encode(texts)).max()
 print(f"redco's checkpoint in sentence-transformers: {len(texts)} embeddings, largest difference {difference:.1e}")
 assert difference < 1e-5
+
+
+def recall_1(m, pairs):
+    """Percent of the anchors whose nearest positive is their own; equal texts are one."""
+    a, p = (m.encode([r[c] for r in pairs], normalize_embeddings=True) for c in ("anchor", "positive"))
+    return 100 * np.mean([pairs[best]["positive"] == r["positive"] for best, r in zip((a @ p.T).argmax(1), pairs)])
+
+
+if args.heldout:
+    with open(args.heldout, encoding="utf-8") as f:
+        heldout = [json.loads(line) for line in f]
+    before, theirs, ours = (recall_1(m, heldout) for m in (opened(start), model.eval(), opened(last)))
+    print(f"recall@1 of {len(heldout)} pairs: {before:.1f} before, {theirs:.1f} sentence-transformers, {ours:.1f} redco")
+    assert abs(theirs - ours) <= 0.5

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log_once.h"
 #include "base/utf8.h"
 #include "jinja/ops.h"
 #include "jinja/template.h"
@@ -203,7 +204,36 @@ const jinja::Template& ChatTemplate::chosen(const ChatVariables& v) const {
 
 // --- Rendering ---
 
+namespace {
+
+bool has_calls(const ChatMessage& m) {
+  if (m.json.find("\"tool_calls\"") == std::string::npos) return false;
+  const nlohmann::json j = nlohmann::json::parse(m.json, nullptr, false);
+  return j.is_object() && j.contains("tool_calls") && j["tool_calls"].is_array() && !j["tool_calls"].empty();
+}
+
+// A template that names neither a variable nor whole messages has no place for it.
+bool names(const std::string& source, std::string_view variable) {
+  return source.find(variable) != std::string::npos || source.find("tojson") != std::string::npos;
+}
+
+void note_dropped(const std::string& source, bool has_tool_template, const std::string& where,
+                  std::span<const ChatMessage> messages, const ChatVariables& v) {
+  if (has_tool_template) return;
+  const auto note = [&](const char* what) {
+    log_once(LogLevel::warn,
+             fmt::format("[chat] {}: the template has no place for {}, so the model does not see "
+                         "them. data.chat_template names another template",
+                         where, what));
+  };
+  if (!v.tools.empty() && v.tools != "[]" && !names(source, "tools")) note("tools");
+  if (!names(source, "tool_calls") && std::ranges::any_of(messages, has_calls)) note("tool calls");
+}
+
+}  // namespace
+
 std::string ChatTemplate::render(std::span<const ChatMessage> messages, const ChatVariables& v) const {
+  note_dropped(source_, tools_ != nullptr, where_, messages, v);
   return run(chosen(v), where_, special_, messages, v).text;
 }
 
@@ -367,6 +397,16 @@ TrainingText ChatTemplate::render_training(std::span<const ChatMessage> messages
   ChatVariables v = variables;
   v.add_generation_prompt = false;
   const jinja::Template& t = chosen(v);
+  note_dropped(source_, tools_ != nullptr, where_, messages, v);
+  for (std::size_t i = 0; i < messages.size() && !tools_ && !names(source_, "tool_calls"); ++i) {
+    const ChatMessage& m = messages[i];
+    if (m.is_assistant() && m.train && has_calls(m) && jinja::strip(m.content).empty())
+      throw ContentsError(
+          "{}: the template has no place for tool calls, so message {}, which has nothing else, would teach the "
+          "model to answer nothing. Set data.chat_template to a template with tool calls, or give the message "
+          "\"weight\": 0",
+          where_, i + 1);
+  }
   jinja::Rendered rendered = run(t, where_, special_, messages, v);
   TrainingText out{std::move(rendered.text), {}};
   if (t.has_generation()) {

@@ -34,6 +34,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// The record with its prompt and expected answer under these names: "question" and "answer", as in GSM8K, are
+// read where they are missing. Commands get the model's answer as "answer".
+Record with_usual_keys(const Record& r) {
+  Json j = Json::parse(r.json());
+  for (const auto& [known, usual] : {std::pair("question", "prompt"), std::pair("answer", "completion")})
+    if (!r.has(usual) && r.has(known)) {
+      j[usual] = j[known];
+      j.erase(known);
+    }
+  return Record(j.dump(-1, ' ', false, Json::error_handler_t::replace), r.where());
+}
+
 class Grpo : public Pipeline {
  public:
   // {"prompt", "completion"}: texts or messages; the completion is what the rewards of rewards.h compare
@@ -41,7 +53,8 @@ class Grpo : public Pipeline {
   std::shared_ptr<const Dataset> open(const DataRequest& request) override {
     const ChatTemplate* chat = settings->chat_template.get();
     bool warned = chat == nullptr;
-    return read_records(request, settings->data, [&](const Record& r) {
+    return read_records(request, settings->data, [&](const Record& record) {
+      const Record r = with_usual_keys(record);
       Example e;
       e.ids["prompt"] = prompt_of_record(*tokenizer, chat, r);
       if (!std::exchange(warned, true)) warn_of_plain_prompt(r);

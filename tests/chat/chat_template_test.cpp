@@ -7,6 +7,7 @@
 
 #include <map>
 
+#include "support/error_text.h"
 #include "support/tokenizers.h"
 
 namespace redco {
@@ -126,6 +127,23 @@ TEST(ChatTemplate, TurnsWithTools) {
   EXPECT_THAT(qwen, ElementsAre(call.substr(1), "12.5 degrees<|im_end|>"));
   const auto qwen3 = turns(named("qwen3", "qwen").render_training(called));
   EXPECT_THAT(qwen3, ElementsAre(call.substr(1), "<think>\n\n</think>\n\n12.5 degrees<|im_end|>"));
+}
+
+// A turn of nothing but tool calls would be an empty answer.
+TEST(ChatTemplate, TemplatesWithoutToolCalls) {
+  const ordered_json all = ordered_json::parse(test::slurp(kFolder + "conversations.json"));
+  auto called = parse_messages(all["conversations"]["called"].dump(), "called");
+  const ChatTemplate plain = named("chatml", "qwen");
+  for (ChatMessage& m : called)
+    if (m.json.find("tool_calls") != std::string::npos) {
+      ordered_json j = ordered_json::parse(m.json);
+      j["content"] = m.content = "";
+      m.json = j.dump();
+    }
+  EXPECT_THAT(error_text<ContentsError>([&] { plain.render_training(called); }),
+              HasSubstr("the template has no place for tool calls, so message "));
+  for (ChatMessage& m : called) m.train = m.train && m.json.find("tool_calls") == std::string::npos;
+  EXPECT_FALSE(plain.render_training(called).spans.empty());
 }
 
 TEST(ChatTemplate, TurnsOfWeightZero) {

@@ -1,4 +1,4 @@
-// Examples of JSONL files (data/text/example_lines.h, example_shapes.h, example_index.h).
+// Examples of JSONL files (data/text/example_lines.h, example_index.h).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -60,95 +60,6 @@ TEST_F(Examples, OtherKeysAndIds) {
   EXPECT_EQ(without.read(R"({"question": "ab", "answer": "c", "text": "both"})").kind,
             ExampleKind::completion);
   EXPECT_NE(lines.fingerprint(), without.fingerprint());
-}
-
-// The tokens and the loss mask of two lines are equal.
-void expect_same(const ExampleLines& lines, const std::string& line, const std::string& other) {
-  const TokenizedExample a = lines.read(line), b = lines.read(other);
-  EXPECT_EQ(a.kind, b.kind) << line;
-  EXPECT_EQ(a.ids, b.ids) << line;
-  EXPECT_EQ(a.in_loss, b.in_loss) << line;
-  EXPECT_EQ(a.prompt_tokens, b.prompt_tokens) << line;
-  EXPECT_EQ(a.reference, b.reference) << line;
-}
-
-TEST_F(Examples, AlpacaIsAChatIfThereIsATemplate) {
-  const ChatTemplate chat = ChatTemplate::parse(slurp(kFixtures + "/chat_templates/chatml.jinja"), "chatml");
-  const ExampleLines lines(*bytes_, &chat, {});
-  const std::string answer = R"({"role": "assistant", "content": "Hallo"}]})";
-  const std::string plain = R"({"messages": [{"role": "user", "content": "Translate."}, )" + answer;
-  expect_same(lines, R"({"instruction": "Translate.", "input": "", "output": "Hallo"})", plain);
-  expect_same(lines, R"({"instruction": "Translate.", "output": "Hallo", "history": []})", plain);
-  expect_same(lines, R"({"instruction": "Translate.", "input": null, "output": "Hallo"})", plain);
-  expect_same(lines, R"({"instruction": "Translate.", "input": "hello", "output": "Hallo"})",
-              R"({"messages": [{"role": "user", "content": "Translate.\n\nhello"}, )" + answer);
-  expect_same(
-      lines, R"({"instruction": "Translate.", "output": "Hallo", "system": "Be brief."})",
-      R"({"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Translate."}, )" +
-          answer);
-}
-
-TEST_F(Examples, AlpacaWithoutATemplateIsStanfordsPrompt) {
-  const ExampleLines lines(*bytes_, nullptr, {});
-  expect_same(
-      lines, R"({"instruction": "Add.", "input": "", "output": " 4"})",
-      R"({"prompt": "Below is an instruction that describes a task. Write a response that appropriately )"
-      R"(completes the request.\n\n### Instruction:\nAdd.\n\n### Response:", "completion": " 4"})");
-  expect_same(
-      lines, R"({"instruction": "Add.", "input": "2 2", "output": " 4"})",
-      R"({"prompt": "Below is an instruction that describes a task, paired with an input that provides )"
-      R"(further context. Write a response that appropriately completes the request.\n\n)"
-      R"(### Instruction:\nAdd.\n\n### Input:\n2 2\n\n### Response:", "completion": " 4"})");
-  EXPECT_THAT(refused(R"({"instruction": "a", "output": "b", "system": "c"})"),
-              HasSubstr("\"system\" needs a chat template, and the model has none. Set data.chat_template"));
-}
-
-TEST_F(Examples, ShareGptIsMessages) {
-  const ChatTemplate chat = ChatTemplate::parse(slurp(kFixtures + "/chat_templates/chatml.jinja"), "chatml");
-  const ExampleLines lines(*bytes_, &chat, {});
-  const std::string messages =
-      R"({"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "a"}, )"
-      R"({"role": "assistant", "content": "b", "weight": 0}, {"role": "user", "content": "c"}, )"
-      R"({"role": "assistant", "content": "d"}]})";
-  expect_same(lines,
-              R"({"conversations": [{"from": "system", "value": "s"}, {"from": "human", "value": "a"}, )"
-              R"({"from": "gpt", "value": "b", "weight": 0}, {"from": "user", "value": "c"}, )"
-              R"({"from": "assistant", "value": "d"}], "id": 1})",
-              messages);
-  expect_same(lines,
-              R"({"system": "s", "conversations": [{"from": "human", "value": "a"}, )"
-              R"({"from": "gpt", "value": "b", "weight": 0}, {"from": "human", "value": "c"}, )"
-              R"({"from": "gpt", "value": "d"}]})",
-              messages);
-  EXPECT_THROW(
-      ExampleLines(*bytes_, nullptr, {})
-          .read(R"({"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]})"),
-      UsageError);
-}
-
-TEST_F(Examples, KeysOfAlpacaAndShareGpt) {
-  ExampleFields fields;
-  fields.instruction = "q", fields.input = "context", fields.output = "a";
-  const ExampleLines renamed(*bytes_, nullptr, fields);
-  expect_same(renamed, R"({"q": "x", "context": "y", "a": "z", "instruction": 1, "output": 2})",
-              R"({"q": "x", "context": "y", "a": "z"})");
-  fields.instruction = fields.output = std::nullopt;
-  EXPECT_EQ(ExampleLines(*bytes_, nullptr, fields).read(R"({"text": "t", "q": "x", "a": "z"})").kind,
-            ExampleKind::text);
-  // Jobs that map these formats by hand keep their meaning.
-  ExampleFields by_hand;
-  by_hand.prompt = "instruction", by_hand.completion = "output";
-  EXPECT_EQ(ExampleLines(*bytes_, nullptr, by_hand).read(R"({"instruction": "ab", "output": "c"})").ids,
-            (std::vector<i32>{'a', 'b', 'c', 256}));
-  const ChatTemplate chat = ChatTemplate::parse(slurp(kFixtures + "/chat_templates/chatml.jinja"), "chatml");
-  ExampleFields roles;
-  roles.messages = "conversations";
-  EXPECT_EQ(
-      ExampleLines(*bytes_, &chat, roles)
-          .read(
-              R"({"conversations": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})")
-          .reference,
-      "b");
 }
 
 // Forms of other libraries equal the messages that they describe.
@@ -302,14 +213,24 @@ TEST_F(Examples, EveryBadLineIsNamedWithItsReason) {
       {R"({"instruction": "a", "output": 3})", "\"output\" is not a text but number"},
       {R"({"instruction": "a", "input": ["x"], "output": "b"})", "\"input\" is not a text but array"},
       {R"({"instruction": "a", "output": "b", "system": 1})", "\"system\" is not a text but number"},
-      {R"({"instruction": "a", "output": "b", "history": [["c", "d"]]})", "\"history\" is not supported"},
+      {R"({"instruction": "a", "output": "b", "history": [["c"]]})", "\"history\" is [[\"c\"]], expected"},
+      {R"({"instruction": "a", "output": "b", "history": [["c", ""]]})", "\"history\" is"},
+      {R"({"instruction": "a", "output": "b", "history": "d"})", "\"history\" is"},
+      {R"({"conversations": [{"from": "human", "value": "a"}, {"from": "function_call", "value": "rain"}]})",
+       "\"conversations[1]\" is a function_call but holds rain, expected JSON"},
+      {R"({"conversations": [{"from": "human", "value": "a"}, {"from": "function_call", "value": "[]"}]})",
+       "\"conversations[1]\" is a function_call but holds []"},
+      {R"({"conversations": [{"from": "human", "value": "a"}, )"
+       R"({"from": "function_call", "value": "{\"name\": \"f\", \"arguments\": {}}"}]})",
+       "the template has no place for tool calls, so message 2"},
       {R"({"conversations": "hello"})", "\"conversations\" is not a list but string"},
       {R"({"conversations": []})", "\"conversations\""},
       {R"({"conversations": ["a"]})", "\"conversations[0]\" is not an object but string"},
       {R"({"conversations": [{"from": "human"}]})", "\"conversations[0]\" has no \"value\""},
       {R"({"conversations": [{"role": "user", "content": "a"}]})", "set data.fields.messages=conversations"},
       {R"({"conversations": [{"from": "human", "value": "a"}, {"from": "bing", "value": "b"}]})",
-       "\"conversations[1]\" has the role bing, expected human, gpt, user, assistant, model, tool or system"},
+       "\"conversations[1]\" has the role bing, expected human, gpt, user, assistant, model, function_call, "
+       "tool, observation or system"},
       {R"({"conversations": [{"from": "human", "value": 1}]})", "\"conversations[0].value\" is not a text"},
       {R"({"conversations": [{"from": "human", "value": "a"}]})", "no turn of the assistant"},
       {"{\"text\": " + std::string(100, '[') + std::string(100, ']') + "}", "nested more than 64 deep"},

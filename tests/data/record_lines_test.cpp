@@ -97,7 +97,7 @@ TEST_F(Formats, DamagedFilesAreNamedWithTheirPlaces) {
 // encodings and codecs, row groups.
 TEST_F(Formats, ParquetRowsEqualTheirJsonLines) {
   for (const std::string name :
-       {"chats-snappy", "chats-v2-zstd", "flat-plain", "flat-gzip", "flat-delta", "maps"}) {
+       {"chats-snappy", "chats-v2-zstd", "flat-plain", "flat-gzip", "flat-delta", "maps", "classes"}) {
     ParquetRows rows(kParquet + name + ".parquet");
     std::ifstream in(kParquet + name + ".jsonl");
     std::string row, line;
@@ -109,6 +109,22 @@ TEST_F(Formats, ParquetRowsEqualTheirJsonLines) {
     EXPECT_FALSE(rows.next(row)) << name;
     EXPECT_EQ(rows.line_number(), n);
   }
+}
+
+// "classes" above has its names from the metadata of the library datasets. Numbers without a name are errors;
+// other metadata name nothing.
+TEST_F(Formats, ParquetClassesHaveNames) {
+  std::string row;
+  try {
+    ParquetRows(kParquet + "classes-few.parquet").next(row);
+    FAIL();
+  } catch (const ContentsError& e) {
+    EXPECT_THAT(e.what(),
+                HasSubstr("classes-few.parquet:1: column label has class 1, but the file's metadata "
+                          "name the classes 0 to 0"));
+  }
+  ASSERT_TRUE(ParquetRows(kParquet + "classes-other.parquet").next(row));
+  EXPECT_EQ(RecordJson::parse(row)["label"], 1);
 }
 
 TEST_F(Formats, ParquetOfAnUnknownCodecIsNamed) {
@@ -126,7 +142,7 @@ TEST_F(Formats, ParquetOfAnUnknownCodecIsNamed) {
 // Each changed byte gives rows or one of redco's errors; sanitizers see what lies outside of the buffers.
 TEST_F(Formats, DamagedParquetFilesAreErrors) {
   std::mt19937 random(1);
-  for (const std::string name : {"chats-snappy", "chats-v2-zstd", "flat-gzip", "flat-delta"}) {
+  for (const std::string name : {"chats-snappy", "chats-v2-zstd", "flat-gzip", "flat-delta", "classes"}) {
     const std::string whole = test::slurp(kParquet + name + ".parquet");
     int errors = 0;
     for (int i = 0; i < 120; ++i) {

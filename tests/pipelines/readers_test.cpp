@@ -142,6 +142,23 @@ TEST(Readers, IndexesOrdersAndFingerprintsAreThoseOfEarlierVersions) {
   }
 }
 
+// GSM8K's keys are those of grpo, if it has no others.
+TEST(Readers, QuestionAndAnswerArePromptAndCompletion) {
+  const auto examples = [](const std::string& line) {
+    test::TempDir dir;
+    spill(dir / "a.jsonl", line + "\n");
+    std::string facts;
+    on_mesh({1, 1}, [&](Context&) {
+      facts = reader_facts({"grpo", kGpt2Reader, {"a.jsonl"}, {{"a.jsonl", line + "\n"}}}, dir.path());
+    });
+    return facts.substr(0, 65);  // without the name of the index
+  };
+  const std::string usual = examples(R"({"prompt": "1+1?", "completion": "2"})");
+  EXPECT_EQ(examples(R"({"question": "1+1?", "answer": "2"})"), usual);
+  EXPECT_EQ(examples(R"({"prompt": "1+1?", "answer": "2"})"), usual);
+  EXPECT_NE(examples(R"({"prompt": "1+1?", "completion": "2", "answer": "3"})"), usual);
+}
+
 // An error on the first rank, or one of the settings, is thrown on all ranks.
 TEST(Readers, ErrorsAreThrownOnAllRanks) {
   std::map<std::string, ReaderCase> cases = reader_cases();

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "data/parquet/class_names.h"
 #include "data/parquet/decompress.h"
 #include "data/parquet/encodings.h"
 #include "data/parquet/thrift.h"
@@ -174,7 +175,8 @@ ParquetColumn::Json ParquetColumn::take() {
   ++level_;
   if (definition < leaf_.definition) return nullptr;
   const std::size_t i = value_++;
-  return indexed_ ? dictionary_[indices_[i]] : std::move(values_[i]);
+  Json value = indexed_ ? dictionary_[indices_[i]] : std::move(values_[i]);
+  return leaf_.class_names.empty() ? value : class_name(leaf_, value);
 }
 
 }  // namespace redco

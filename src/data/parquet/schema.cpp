@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "data/parquet/class_names.h"
 #include "data/parquet/thrift.h"
 
 namespace redco {
@@ -148,8 +149,21 @@ ParquetFooter read_parquet_footer(const ReadFile& file) {
     std::vector<SchemaElement> elements;
     ParquetFooter footer;
     bool elsewhere = false;
+    std::string_view datasets_info;
     in.fields([&](i64 id, ThriftReader::Type type) {
-      if (type != ThriftReader::list || (id != 2 && id != 4)) return false;
+      if (type != ThriftReader::list || (id != 2 && id != 4 && id != 5)) return false;
+      if (id == 5) {
+        in.elements([&] {
+          std::string_view key, value;
+          in.fields([&](i64 field, ThriftReader::Type t) {
+            if (t != ThriftReader::binary || (field != 1 && field != 2)) return false;
+            (field == 1 ? key : value) = in.text();
+            return true;
+          });
+          if (key == "huggingface") datasets_info = value;
+        });
+        return true;
+      }
       if (id == 2) {
         in.elements([&] { elements.push_back(read_element(in)); });
         return true;
@@ -170,6 +184,7 @@ ParquetFooter read_parquet_footer(const ReadFile& file) {
     });
     if (elsewhere) throw ContentsError("its columns are in other files");
     footer.root = SchemaBuilder(elements).build();
+    name_classes(footer.root, datasets_info);
     add_leaves(footer.root, footer.leaves);
     for (const ParquetRowGroup& g : footer.groups) {
       if (g.chunks.size() != footer.leaves.size() || g.n_rows < 0)

@@ -26,6 +26,8 @@ struct ParquetNode {
   ParquetMeaning meaning = ParquetMeaning::none;
   i64 type_length = 0;  // bytes of a fixed value
   int scale = 0;        // of a decimal
+  // Of an integer: the names of its classes, from the metadata that the library datasets writes (ClassLabel).
+  std::vector<std::string> class_names;
   // Definition level at which the node is there, and repetition level of its elements.
   int definition = 0, repetition = 0;
 };

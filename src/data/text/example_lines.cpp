@@ -156,9 +156,7 @@ AlpacaLine alpaca_line(const Json& j, const ExampleFields& f) {
   if (const Json* input = find(j, f.input)) x.input = as_text(*input, *f.input);
   for (const auto& [text, key] : {std::pair(&x.instruction, *f.instruction), std::pair(&x.output, *f.output)})
     if (text->empty()) throw ContentsError("\"{}\" is empty", key);
-  // Earlier turns, as LLaMA-Factory has them. Ignoring them would change the meaning of the instruction.
-  if (const auto history = j.find("history"); history != j.end() && !history->empty() && *history != "")
-    throw ContentsError("\"history\" is not supported. Write the conversation as \"messages\"");
+  x.history = alpaca_history(j);
   return x;
 }
 

@@ -1,5 +1,6 @@
 #include "data/text/example_shapes.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -30,9 +31,32 @@ Json with_system(const Json& line) {
 
 std::string role_of(const std::string& from) {
   if (from == "human" || from == "user") return "user";
-  if (from == "gpt" || from == "assistant" || from == "model") return "assistant";
+  if (from == "function_call" || from == "gpt" || from == "assistant" || from == "model") return "assistant";
   if (from == "tool" || from == "observation") return "tool";
   return from == "system" ? from : "";
+}
+
+// The calls of a turn function_call, which holds {"name", "arguments"} or a list of them as a text of JSON,
+// in OpenAI's form.
+Json tool_calls_of(const std::string& text, const std::string& at) {
+  Json calls = Json::parse(text, nullptr, false);
+  if (calls.is_object()) calls = Json::array({calls});
+  Json out = Json::array();
+  for (const Json& call : calls.is_array() ? calls : Json::array()) {
+    if (!call.is_object() || !call.contains("name") || !call["name"].is_string() ||
+        !call.contains("arguments")) {
+      out.clear();
+      break;
+    }
+    out.push_back(
+        {{"type", "function"}, {"function", {{"name", call["name"]}, {"arguments", call["arguments"]}}}});
+  }
+  if (out.empty())
+    throw ContentsError(
+        "\"{}\" is a function_call but holds {}, expected JSON: {{\"name\": \"...\", \"arguments\": {{...}}}}, "
+        "or a list of such objects",
+        at, text.empty() ? "\"\"" : excerpt(text));
+  return out;
 }
 
 }  // namespace
@@ -60,10 +84,13 @@ Json sharegpt_messages(const Json& line, const Json& turns, const std::string& k
     const std::string role = role_of(from);
     if (role.empty())
       throw ContentsError(
-          "\"{}\" has the role {}, expected human, gpt, user, assistant, model, tool or system. Use \"messages\" for "
-          "other roles",
+          "\"{}\" has the role {}, expected human, gpt, user, assistant, model, function_call, tool, observation or "
+          "system. Use \"messages\" for other roles",
           at, from.empty() ? "\"\"" : excerpt(from));
-    Json m = message(role, as_text(turn["value"], at + ".value"));
+    const std::string& value = as_text(turn["value"], at + ".value");
+    const bool calls = from == "function_call";
+    Json m = message(role, calls ? "" : value);
+    if (calls) m["tool_calls"] = tool_calls_of(value, at);
     if (const auto weight = turn.find("weight"); weight != turn.end()) m["weight"] = *weight;
     messages.push_back(std::move(m));
   }
@@ -72,16 +99,40 @@ Json sharegpt_messages(const Json& line, const Json& turns, const std::string& k
 
 Json alpaca_messages(const Json& line, const AlpacaLine& x) {
   Json messages = with_system(line);
+  for (const auto& [question, answer] : x.history) {
+    messages.push_back(message("user", question));
+    messages.push_back(message("assistant", answer));
+  }
   messages.push_back(message("user", x.input.empty() ? x.instruction : x.instruction + "\n\n" + x.input));
   messages.push_back(message("assistant", x.output));
   return messages;
 }
 
-std::string alpaca_prompt(const Json& line, const AlpacaLine& x) {
-  if (!optional_text(line, "system").empty())
+std::vector<std::pair<std::string, std::string>> alpaca_history(const Json& line) {
+  std::vector<std::pair<std::string, std::string>> out;
+  const auto it = line.find("history");
+  if (it == line.end() || it->is_null() || *it == "") return out;
+  // A table holds the list as a text of JSON.
+  const Json turns = it->is_string() ? Json::parse(it->get_ref<const std::string&>(), nullptr, false) : *it;
+  const auto is_text = [](const Json& j) { return j.is_string() && j != ""; };
+  const auto is_turn = [&](const Json& j) {
+    return j.is_array() && j.size() == 2 && is_text(j[0]) && is_text(j[1]);
+  };
+  if (!turns.is_array() || !std::ranges::all_of(turns, is_turn))
     throw ContentsError(
-        "\"system\" needs a chat template, and the model has none. Set data.chat_template to a Jinja file or "
-        "to builtin:chat");
+        "\"history\" is {}, expected the earlier turns as [[\"question\", \"answer\"], ...] of texts",
+        excerpt(it->dump(-1, ' ', false, Json::error_handler_t::replace)));
+  for (const Json& turn : turns) out.emplace_back(turn[0], turn[1]);
+  return out;
+}
+
+std::string alpaca_prompt(const Json& line, const AlpacaLine& x) {
+  const char* chats_only = !x.history.empty() ? "history" : "system";
+  if (!x.history.empty() || !optional_text(line, "system").empty())
+    throw ContentsError(
+        "\"{}\" needs a chat template, and the model has none. Set data.chat_template to a Jinja file or "
+        "to builtin:chat",
+        chats_only);
   if (x.input.empty())
     return "Below is an instruction that describes a task. Write a response that appropriately completes the "
            "request.\n\n### Instruction:\n" +
