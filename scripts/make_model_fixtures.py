@@ -171,7 +171,7 @@ FIXTURES = {
     # Other projections for positions, no buckets, positions and types in the embedding too.
     "deberta-v2-mlm": ("deberta-v2", dict(BERT, relative_attention=True, pos_att_type=["c2p", "p2c"],
                                           max_relative_positions=7, norm_rel_ebd="none", type_vocab_size=2)),
-    # A convolution beside the first layer, narrow embeddings that are projected before their norm, shared keys.
+    # A convolution at the first layer, narrow embeddings that are projected before their norm, shared keys.
     "deberta-v2-conv": ("deberta-v2", dict(BERT, relative_attention=True, pos_att_type="c2p|p2c", position_buckets=6,
                                            share_att_key=True, norm_rel_ebd="layer_norm", type_vocab_size=0,
                                            position_biased_input=False, conv_kernel_size=3, conv_act="gelu",
@@ -182,7 +182,7 @@ FIXTURES = {
     # Relative positions without scores: the table is stored, and not used.
     "deberta-v2-unused-table-class": ("deberta-v2", dict(BERT, relative_attention=True, pos_att_type=[],
                                                          norm_rel_ebd="layer_norm", num_labels=3)),
-    # A head with a table of its own and no bias.
+    # A separate table for the head, and no bias.
     "modernbert-untied": ("modernbert", dict(vocab_size=VOCAB, hidden_size=24, num_hidden_layers=3,
                                              num_attention_heads=3, intermediate_size=22, local_attention=6,
                                              global_attn_every_n_layers=2, hidden_activation="silu",

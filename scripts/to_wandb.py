@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """to_wandb.py --project PROJECT WORKDIR [WORKDIR ...]: writes runs of redco to Weights & Biases.
 
-Needs Python's package wandb (pip install wandb). Each workdir becomes a run of its own: settings from
+Needs Python's package wandb (pip install wandb). Each workdir becomes one run: settings from
 config.resolved.yaml, the lines of metrics.jsonl, and the state that `redco runs` shows. Called again, also while
 the training runs, it adds the steps that are new. With WANDB_MODE=offline nothing leaves this machine.
 """

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/settings.h"
@@ -21,6 +22,7 @@ struct ExampleFields {
                              conversations = "conversations";
   std::string source = "source", target = "target";
   std::string text_pair = "text_pair", image = "image", caption = "caption";
+  std::optional<std::string> chosen = "chosen", rejected = "rejected";
   std::optional<std::string> anchor, positive, negative, score;
   std::optional<std::string> tokens, tags, spans, question, context, answers, choices;
   std::vector<std::string> label = {"label"}, features = {"features"};
@@ -33,14 +35,21 @@ struct ExampleFields {
         .looks_like("a key")
         .only_with("pipeline", {"lm", "distillation", "classification", "regression", "embedding",
                                 "token_classification"});
-    const auto of_lm = [&](const char* name, std::optional<std::string>& key, const std::string& help) {
+    const auto of_lm = [&](const char* name, std::optional<std::string>& key, const std::string& help,
+                           const std::vector<std::string>& others = {}) {
+      std::vector<std::string> pipelines = {"lm", "distillation"};
+      pipelines.insert(pipelines.end(), others.begin(), others.end());
       v.field(name, key, help + "; ~: no line has one")
           .looks_like("a key")
-          .only_with("pipeline", {"lm", "distillation"});
+          .only_with("pipeline", std::move(pipelines));
     };
-    of_lm("prompt", prompt, "key of the prompt, which gets no loss");
-    of_lm("completion", completion, "key of the completion, the answer to the prompt");
-    of_lm("messages", messages, "key of a chat conversation");
+    of_lm("prompt", prompt, "key of the prompt, which gets no loss", {"dpo", "grpo", "reward"});
+    of_lm("completion", completion, "key of the completion, the answer to the prompt",
+          {"dpo", "grpo", "reward"});
+    of_lm("messages", messages, "key of a chat conversation", {"reward"});
+    for (const auto& [name, key, help] : {std::tuple("chosen", &chosen, "key of the preferred answer"),
+                                          std::tuple("rejected", &rejected, "key of the other answer")})
+      v.field(name, *key, help).looks_like("a key").only_with("pipeline", {"dpo", "reward"});
     of_lm("instruction", instruction, "Alpaca format: key of the instruction");
     of_lm("input", input, "Alpaca format: key of the input, a text that belongs to the instruction");
     of_lm("output", output, "Alpaca format: key of the answer");

@@ -140,8 +140,8 @@ JobConfig load_job(const std::vector<std::string>& files, const std::vector<std:
   }
   if (job.data.text_template) {
     if (job.origins.given("data.fields.text") && job.data.fields.text != job.data.text_template)
-      throw UsageError("{} and {} both say what the text is; keep one of them",
-                       job.origins.where("data.template"), job.origins.where("data.fields.text"));
+      throw UsageError("{} and {} both give the text; keep one of them", job.origins.where("data.template"),
+                       job.origins.where("data.fields.text"));
     job.data.fields.text = job.data.text_template;
   }
   load_plugins(job);

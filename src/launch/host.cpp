@@ -169,7 +169,7 @@ class EntryWords {
                          hosts_.size());
       for (Host& h : hosts_) h.login.*field = value;
     } else {
-      throw UsageError("{}: unknown word '{}'; {}", where_, excerpt(word), kForm);
+      throw UsageError("{}: '{}' is unknown; {}", where_, excerpt(word), kForm);
     }
   }
 

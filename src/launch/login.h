@@ -1,4 +1,4 @@
-// Hosts whose entry says how ssh reaches them (HostLogin). mpirun knows one command line for all hosts, so it
+// Hosts with options of ssh (HostLogin). mpirun knows one command line for all hosts, so it
 // starts `redco login`, which adds the options of the host and becomes ssh.
 #pragma once
 

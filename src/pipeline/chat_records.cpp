@@ -127,6 +127,18 @@ void warn_of_plain_prompt(const Record& r) {
       r.where());
 }
 
+std::shared_ptr<const Dataset> read_chat_records(const DataRequest& request, const DataSettings& settings,
+                                                 const ReadRecord& read) {
+  const ExampleFields &f = settings.fields, usual;
+  std::vector<std::pair<std::string, std::string>> renamed;
+  for (const auto key : {&ExampleFields::prompt, &ExampleFields::completion, &ExampleFields::messages,
+                         &ExampleFields::chosen, &ExampleFields::rejected})
+    if (f.*key && f.*key != usual.*key) renamed.emplace_back(*(f.*key), *(usual.*key));
+  if (renamed.empty()) return read_records(request, settings, read);
+  return read_records(request, settings,
+                      [&renamed, &read](const Record& r) { return read(r.renamed(renamed)); });
+}
+
 std::vector<i32> prompt_of_record(const Tokenizer& tokenizer, const ChatTemplate* chat, const Record& r) {
   if (!is_list(r, "prompt")) return prompt_ids(tokenizer, r, r.text("prompt"));
   const auto messages = parse_messages(r.json("prompt"), r.where() + ": \"prompt\"");

@@ -19,6 +19,11 @@
 
 namespace redco {
 
+// Reads records with the keys that data.fields names (prompt, completion, messages, chosen, rejected): `read`
+// finds their values under the usual names.
+std::shared_ptr<const Dataset> read_chat_records(const DataRequest& request, const DataSettings& settings,
+                                                 const ReadRecord& read);
+
 // The prompt of a record that an answer follows: a text, or messages with the template's generation prompt.
 // ContentsError with the record's place; UsageError for messages without a template (null).
 std::vector<i32> prompt_of_record(const Tokenizer& tokenizer, const ChatTemplate* chat, const Record& record);

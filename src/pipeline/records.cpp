@@ -33,6 +33,12 @@ Record Record::of_line(std::string_view json, std::string where, bool only_texts
   r.object_->only_texts = only_texts;
   return r;
 }
+Record Record::renamed(const std::vector<std::pair<std::string, std::string>>& names) const {
+  Record r(std::make_unique<Object>(*object_), where_);
+  for (const auto& [from, to] : names)
+    if (has(from)) r.object_->json[to] = object_->json.at(from);
+  return r;
+}
 Record::Record(Record&&) noexcept = default;
 Record::~Record() = default;
 

@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pipeline/pipeline.h"
@@ -43,6 +44,8 @@ class Record {
   std::vector<Record> records(const std::string& key) const;     // a list of objects
   std::string json(const std::string& key) const;                // any value, as JSON
   std::string json() const;                                      // the whole object
+  // A copy that also has values under other names: each that it has under `first`, under `second`.
+  Record renamed(const std::vector<std::pair<std::string, std::string>>& names) const;
 
  private:
   struct Object;

@@ -87,7 +87,7 @@ class PreferenceOptimization : public Pipeline {
   std::shared_ptr<const Dataset> open_pairs(const DataRequest& request) const {
     const ChatTemplate* chat = settings->chat_template.get();
     bool warned = chat == nullptr;
-    return read_records(request, settings->data, [&](const Record& r) {
+    return read_chat_records(request, settings->data, [&](const Record& r) {
       Preference p = preference_of_record(*tokenizer, chat, r);
       if (!std::exchange(warned, true)) warn_of_plain_prompt(r);
       for (std::vector<i32>& answer : p.answers) fit_answer(p.prompt, answer, request.max_length);
@@ -165,7 +165,7 @@ class PreferenceOptimization : public Pipeline {
     bool warned = chat == nullptr;
     request.fingerprint += " judged";
     std::vector<i32> before;
-    return read_records(request, settings->data, [&](const Record& r) {
+    return read_chat_records(request, settings->data, [&](const Record& r) {
       JudgedAnswer a = judged_answer_of_record(*tokenizer, chat, r);
       if (!std::exchange(warned, true)) warn_of_plain_prompt(r);
       Example e;

@@ -53,7 +53,7 @@ class Grpo : public Pipeline {
   std::shared_ptr<const Dataset> open(const DataRequest& request) override {
     const ChatTemplate* chat = settings->chat_template.get();
     bool warned = chat == nullptr;
-    return read_records(request, settings->data, [&](const Record& record) {
+    return read_chat_records(request, settings->data, [&](const Record& record) {
       const Record r = with_usual_keys(record);
       Example e;
       e.ids["prompt"] = prompt_of_record(*tokenizer, chat, r);

@@ -28,7 +28,7 @@ class RewardModel : public Pipeline {
   std::shared_ptr<const Dataset> open(const DataRequest& request) override {
     const ChatTemplate* chat = settings->chat_template.get();
     bool warned = chat == nullptr;
-    return read_records(request, settings->data, [&](const Record& r) {
+    return read_chat_records(request, settings->data, [&](const Record& r) {
       Preference p = preference_of_record(*tokenizer, chat, r);
       if (!std::exchange(warned, true)) warn_of_plain_prompt(r);
       Example e;

@@ -8,7 +8,7 @@ namespace redco::python {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 // The dims of a row of each field that has not one dim.
 Json shapes_of(const Example& e) {

@@ -47,7 +47,7 @@ TEST(Host, EntriesMaySayHowSshReachesThem) {
   EXPECT_THAT(parse_hostfile("m[1-2] slots=2 user=bo # all\n", "h"),
               ElementsAre(Host{"m1", 2, {.user = "bo"}}, Host{"m2", 2, {.user = "bo"}}));
   const auto message = [](std::string bad) { return usage_error([&] { parse_hosts({bad}); }); };
-  EXPECT_THAT(message("a b"), HasSubstr("parallel.hosts[0]: unknown word 'b'; expected name or name:slots"));
+  EXPECT_THAT(message("a b"), HasSubstr("parallel.hosts[0]: 'b' is unknown; expected name or name:slots"));
   EXPECT_THAT(message("fd00::7"),
               HasSubstr("IPv6 address; give the host a name, like `node1 slots=8 address=fd00::7`"));
   for (const char* bad : {"a port=0", "a port=x", "a port=65536", "a port"})
@@ -107,7 +107,7 @@ TEST(Hostfile, BadLinesNameFileAndLine) {
   EXPECT_THAT(message("a:2 slots=2"), HasSubstr("the slots of a are given twice"));
   EXPECT_THAT(message("a slots=2 slots=3"), HasSubstr("given twice"));
   EXPECT_THAT(message("a slots=4 max_slots=2"), HasSubstr("a has slots=4, but max_slots=2"));
-  EXPECT_THAT(message("a cpus=4"), HasSubstr("unknown word 'cpus=4'"));
+  EXPECT_THAT(message("a cpus=4"), HasSubstr("'cpus=4' is unknown"));
   EXPECT_THAT(message("a\nb\na slots=3"),
               HasSubstr("hosts.txt:3: host a is named twice (first: hosts.txt:1)"));
   EXPECT_THAT(message("# nothing\n\n"), HasSubstr("hosts.txt: the hostfile names no host"));

@@ -28,6 +28,7 @@ struct ReaderCase {
   std::vector<std::string> files;
   std::map<std::string, std::string> texts = {};  // contents by file
   std::vector<std::string> label_names = {};
+  ExampleFields fields = {};
 };
 
 const char* const kGpt2Reader =
@@ -94,6 +95,7 @@ std::string reader_facts(const ReaderCase& c, const std::string& folder) {
   const auto pipeline = make_pipeline(c.pipeline);
   auto settings = std::make_shared<PipelineSettings>();
   settings->data.label_names = c.label_names;
+  settings->data.fields = c.fields;
   pipeline->model = model.get();
   pipeline->tokenizer = tokenizer.get();
   pipeline->settings = settings;
@@ -157,6 +159,30 @@ TEST(Readers, QuestionAndAnswerArePromptAndCompletion) {
   EXPECT_EQ(examples(R"({"question": "1+1?", "answer": "2"})"), usual);
   EXPECT_EQ(examples(R"({"prompt": "1+1?", "answer": "2"})"), usual);
   EXPECT_NE(examples(R"({"prompt": "1+1?", "completion": "2", "answer": "3"})"), usual);
+}
+
+TEST(Readers, KeysOfPreferencesMayHaveOtherNames) {
+  const auto examples = [](const std::string& file, const std::string& text, const ExampleFields& fields) {
+    test::TempDir dir;
+    spill(dir / file, text);
+    std::string facts;
+    on_mesh({1, 1}, [&](Context&) {
+      facts = reader_facts({.pipeline = "dpo",
+                            .config = kGpt2Reader,
+                            .files = {file},
+                            .texts = {{file, text}},
+                            .fields = fields},
+                           dir.path());
+    });
+    return facts.substr(33, 32);  // the examples
+  };
+  const std::string usual =
+      examples("a.jsonl", "{\"prompt\":\"q\",\"chosen\":\"a\",\"rejected\":\"b\"}\n", {});
+  ExampleFields fields;
+  fields.prompt = "question", fields.chosen = "answers.0", fields.rejected = "answers.1";
+  EXPECT_EQ(examples("a.jsonl", "{\"question\":\"q\",\"answers\":[\"a\",\"b\"]}\n", fields), usual);
+  fields.prompt = "{x}", fields.chosen = "good", fields.rejected = "bad";
+  EXPECT_EQ(examples("a.csv", "x,good,bad\nq,a,b\n", fields), usual);
 }
 
 // An error on the first rank, or one of the settings, is thrown on all ranks.

@@ -1,4 +1,4 @@
-// The names of classes that the library datasets stores beside a table: its columns of type ClassLabel hold
+// The names of classes that the library datasets stores with a table: its columns of type ClassLabel hold
 // integers, and the names are in the file's metadata under the key huggingface.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace redco {
 // "0", "1", ..., are left out: the values stay numbers.
 void name_classes(ParquetNode& root, std::string_view info);
 
-// The name of the class that a leaf's value stands for; null for -1, which datasets writes where a label is
+// The class name for a leaf's value; null for -1, which datasets writes where a label is
 // missing. ContentsError, without the place, for a number that has no name.
 nlohmann::ordered_json class_name(const ParquetNode& leaf, const nlohmann::ordered_json& value);
 

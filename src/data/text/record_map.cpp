@@ -61,9 +61,10 @@ std::vector<TemplatePart> parse_template(const std::string& text) {
 std::vector<std::string> named_keys(const ExampleFields& f) {
   std::set<std::string> out;
   for (const auto* key :
-       {&f.text,   &f.prompt,        &f.completion, &f.messages, &f.id,       &f.instruction, &f.input,
-        &f.output, &f.conversations, &f.anchor,     &f.positive, &f.negative, &f.score,       &f.tokens,
-        &f.tags,   &f.spans,         &f.question,   &f.context,  &f.answers,  &f.choices})
+       {&f.text,        &f.prompt, &f.completion, &f.messages,      &f.id,       &f.chosen,   &f.rejected,
+        &f.instruction, &f.input,  &f.output,     &f.conversations, &f.anchor,   &f.positive, &f.negative,
+        &f.score,       &f.tokens, &f.tags,       &f.spans,         &f.question, &f.context,  &f.answers,
+        &f.choices})
     if (*key) out.insert(**key);
   for (const auto* key : {&f.source, &f.target, &f.text_pair, &f.image, &f.caption}) out.insert(*key);
   for (const auto* keys : {&f.label, &f.features}) out.insert(keys->begin(), keys->end());
@@ -87,7 +88,7 @@ struct RecordMap::State {
   std::vector<std::string> unseen;  // columns of the filter that no record had
   i64 records = 0, kept = 0;
 
-  // Null if a column is missing; then `problem` says so.
+  // Null if a column is missing; `problem` is then the reason.
   std::optional<std::string> rendered(const Template& t, const Json& record, std::string& problem) const {
     std::string out;
     for (const TemplatePart& p : t.parts) {

@@ -37,7 +37,7 @@ struct MaskedHead {
   std::string bias;  // the parameter; `decoder`.bias is another name of it; empty: no bias
   std::string activation;
   bool dense_bias = true;
-  bool tied = true;  // false: `decoder` has a table of its own
+  bool tied = true;  // false: `decoder` has a separate table
 };
 
 // Scores of classes: out(dropout(activation(dense(pooled)))), pooled from the first token or from all.

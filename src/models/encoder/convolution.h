@@ -1,4 +1,4 @@
-// A convolution over the tokens beside the first layer of an encoder (DeBERTa-v2's xlarge models).
+// A convolution over the tokens at the first layer of an encoder (DeBERTa-v2's xlarge models).
 #pragma once
 
 #include <string>
