@@ -26,22 +26,21 @@ using Json = nlohmann::json;
 constexpr i64 kMaxConfigBytes = 16 << 20;
 constexpr i64 kMaxRank = 1 << 20;
 
-// Keys of PEFT's LoraConfig without an effect here: the tensors show which layers have adapters.
+// Keys of PEFT's LoraConfig without an effect here: the tensors show which layers have adapters, and the
+// settings of an initialization matter only to the values of init_lora_weights that use them: eva, whose
+// result is in the adapter's tensors, and loftq, corda and lora_ga, which are refused there.
 const std::set<std::string> kSayNothing = {
-    "auto_mapping",  "exclude_modules", "fan_in_fan_out",      "inference_mode", "layers_pattern",
-    "megatron_core", "peft_version",    "layers_to_transform", "runtime_config", "qalora_group_size"};
+    "auto_mapping",        "corda_config",   "eva_config",     "exclude_modules",  "fan_in_fan_out",
+    "inference_mode",      "layers_pattern", "loftq_config",   "lora_ga_config",   "megatron_core",
+    "layers_to_transform", "peft_version",   "runtime_config", "qalora_group_size"};
 
 // Its other keys, of which only values that are off are read (0.21.2).
 const std::set<std::string> kRefused = {"alora_invocation_tokens",
                                         "arrow_config",
-                                        "corda_config",
                                         "ensure_weight_tying",
-                                        "eva_config",
                                         "kasa_config",
                                         "layer_replication",
-                                        "loftq_config",
                                         "lora_bias",
-                                        "lora_ga_config",
                                         "megatron_config",
                                         "monteclora_config",
                                         "target_parameters",

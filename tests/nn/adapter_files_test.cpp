@@ -55,6 +55,15 @@ TEST(AdapterConfig, UnsupportedOptionsAreErrors) {
   };
   EXPECT_EQ(why(R"(, "layers_to_transform": [0], "megatron_core": "megatron.core", "made_up": null)"),
             "no error");
+  // Settings of an initialization: PEFT writes them beside the value that uses them.
+  EXPECT_EQ(why(R"(, "init_lora_weights": "eva", "eva_config": {"rho": 2.0})"), "no error");
+  EXPECT_EQ(why(R"(, "init_lora_weights": true, "loftq_config": {"loftq_bits": 4})"), "no error");
+  EXPECT_THAT(why(R"(, "init_lora_weights": "loftq", "loftq_config": {"loftq_bits": 4})"),
+              HasSubstr("change the base"));
+  EXPECT_THAT(why(R"(, "init_lora_weights": "corda", "corda_config": {"corda_method": "ipm"})"),
+              HasSubstr("change the base"));
+  EXPECT_THAT(why(R"(, "init_lora_weights": "lora_ga", "lora_ga_config": {"direction": "ArB2r"})"),
+              HasSubstr("change the base"));
   EXPECT_THAT(why(R"(, "use_dora": true)"), HasSubstr("DoRA"));
   EXPECT_THAT(why(R"(, "bias": "all")"), HasSubstr("a.json: bias=\"all\": expected none"));
   EXPECT_THAT(why(R"(, "init_lora_weights": "pissa")"), HasSubstr("change the base"));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/log_once.h"
 #include "nn/activations.h"
 
 namespace redco {
@@ -81,8 +82,13 @@ void read_router(ModelConfig& c, MixtureSettings& m, const char* count_key, i64 
   m.per_token = c.integer_or("num_experts_per_tok", per_token);
   if (m.per_token > m.count)
     c.fail("num_experts_per_tok", fmt::format("expected at most {}={}", count_key, m.count));
-  // True adds a loss that balances the experts; router_aux_loss_coef is only the weight of this loss.
-  c.expect("output_router_logits", {"false"});
+  // True adds a loss that balances the experts to the training loss; router_aux_loss_coef is its weight. The
+  // logits stay the same, and published configs contain both values.
+  if (c.boolean_or("output_router_logits", false))
+    log_once(
+        LogLevel::info,
+        "[model] output_router_logits=true: the load-balancing loss of the experts is not supported, so the "
+        "training loss does not contain it");
   c.inert({"router_aux_loss_coef"});
 }
 

@@ -29,11 +29,12 @@ DecoderArchitecture read_cohere(ModelConfig& c) {
   // In published configs, with the values of the one supported model.
   c.expect("use_gated_activation", {"true"});
   c.expect("use_parallel_block", {"true"});
-  c.expect("use_parallel_embedding", {"false"});
   c.expect("position_embedding_type", {"\"rope_gptj\""});
   c.expect("rotary_pct", {"1.0", "1"});
   c.expect("use_qk_norm", {"false"});
-  c.inert({"order_of_interleaved_layers", "layer_switch", "use_embedding_sharing", "rope_scaling_factor"});
+  // How the original code spreads the embedding over devices, among others.
+  c.inert({"order_of_interleaved_layers", "layer_switch", "use_embedding_sharing", "rope_scaling_factor",
+           "use_parallel_embedding"});
   return s;
 }
 

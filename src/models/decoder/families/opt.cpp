@@ -53,7 +53,7 @@ DecoderArchitecture read_opt(ModelConfig& c) {
   s.tied = c.boolean_or("tie_word_embeddings", true);
   s.std = s.residual_std = c.number_or("init_std", 0.02);
   c.expect("layerdrop", {"0.0"});
-  c.expect("activation_dropout", {"0.0"});  // in early configs; no version of transformers applies it
+  c.inert({"activation_dropout"});  // in early configs; no version of transformers applies it
   return s;
 }
 
