@@ -95,7 +95,7 @@ TEST(ParamParts, RulesSeeOneModelAtATime) {
   EXPECT_GE(cut, 4);
 }
 
-// Values of its own, and a copy of a copy, on every mesh; what was loaded is not overwritten.
+// Given values, and a copy of a copy, on every mesh; what was loaded is not overwritten.
 TEST(ParamParts, InitialValuesAreGivenOrCopied) {
   for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 2}})
     redco::testing::on_mesh(mesh, [](Context& c) {
