@@ -79,6 +79,14 @@ std::string framed(const std::string& data) {
   return out;
 }
 
+// A record of a summary with one value.
+std::string event_of_value(double wall_time, i64 step, const std::string& value) {
+  std::string event = event_begin(wall_time, step), summary;
+  bytes_field(summary, 1, value);
+  bytes_field(event, 5, summary);
+  return framed(event);
+}
+
 // Markdown's code: every line indented by four spaces.
 std::string as_code(const std::string& text) {
   std::string out = "    ";
@@ -139,7 +147,7 @@ std::string tensorboard_histogram(double wall_time, i64 step, const std::string&
     squares += x * x;
     ++n;
   }
-  std::string histogram, limits, counts, value, summary;
+  std::string histogram, limits, counts, value;
   const double width = high > low ? (high - low) / kBins : 1;
   std::array<double, kBins> bins{};
   for (const double x : elements)
@@ -157,17 +165,14 @@ std::string tensorboard_histogram(double wall_time, i64 step, const std::string&
   bytes_field(histogram, 7, counts);
   bytes_field(value, 1, tag);
   bytes_field(value, 5, histogram);
-  bytes_field(summary, 1, value);
-  std::string event = event_begin(wall_time, step);
-  bytes_field(event, 5, summary);
-  return framed(event);
+  return event_of_value(wall_time, step, value);
 }
 
 // Value: tag 1, tensor 8, metadata 9. SummaryMetadata: plugin_data 1 {plugin_name 1}, data_class 4 (TENSOR =
 // 2). TensorProto: dtype 1 (DT_STRING = 7), tensor_shape 2 {dim 2 {size 1}}, string_val 8.
 std::string tensorboard_text(double wall_time, i64 step, const std::string& tag, const TextTable& table) {
   REDCO_CHECK(!table.empty() && !table[0].empty());
-  std::string plugin, metadata, shape, tensor, value, summary;
+  std::string plugin, metadata, shape, tensor, value;
   bytes_field(plugin, 1, "text");
   bytes_field(metadata, 1, plugin);
   int_field(metadata, 4, 2);
@@ -185,10 +190,7 @@ std::string tensorboard_text(double wall_time, i64 step, const std::string& tag,
   bytes_field(value, 1, tag);
   bytes_field(value, 8, tensor);
   bytes_field(value, 9, metadata);
-  bytes_field(summary, 1, value);
-  std::string event = event_begin(wall_time, step);
-  bytes_field(event, 5, summary);
-  return framed(event);
+  return event_of_value(wall_time, step, value);
 }
 
 EventFile::EventFile(const std::string& folder, i64 first_step) {

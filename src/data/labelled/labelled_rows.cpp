@@ -114,15 +114,10 @@ std::optional<i64> whole_number(const std::string& text) {
 }  // namespace
 
 float parse_number(std::string_view text, std::string_view what) {
-  std::string_view t = text;
-  while (!t.empty() && (t.front() == ' ' || t.front() == '+')) t.remove_prefix(1);
-  while (!t.empty() && t.back() == ' ') t.remove_suffix(1);
-  double x = 0;
-  const auto r = std::from_chars(t.data(), t.data() + t.size(), x);
-  if (t.empty() || r.ec != std::errc() || r.ptr != t.data() + t.size() ||
-      !std::isfinite(static_cast<float>(x)))
+  const std::optional<double> x = number_of_cell(text);
+  if (!x || !std::isfinite(static_cast<float>(*x)))
     throw ContentsError("{}: expected a number, got '{}'", what, excerpt(text));
-  return static_cast<float>(x);
+  return static_cast<float>(*x);
 }
 
 LabelledRow unlabelled_row(const std::string& json, const ExampleFields& fields, LabelledInput input) {

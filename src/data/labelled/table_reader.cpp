@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/error.h"
 #include "base/words.h"
@@ -94,6 +95,15 @@ void check_separator(const std::vector<std::string>& first, TableReader::Kind ki
       "[data] {}: the first row has no comma, but {}: {}. Expected commas between the cells. {}", where,
       tabs ? "tabs" : "semicolons", excerpt(first[0]),
       tabs ? "Set data.format: tsv" : "Save the table with commas, or with tabs and the ending .tsv");
+}
+
+std::optional<double> number_of_cell(std::string_view cell) {
+  while (!cell.empty() && (cell.front() == ' ' || cell.front() == '+')) cell.remove_prefix(1);
+  while (!cell.empty() && cell.back() == ' ') cell.remove_suffix(1);
+  double x = 0;
+  const auto r = std::from_chars(cell.data(), cell.data() + cell.size(), x);
+  if (cell.empty() || r.ec != std::errc() || r.ptr != cell.data() + cell.size()) return std::nullopt;
+  return x;
 }
 
 bool is_column_number(std::string_view name) {

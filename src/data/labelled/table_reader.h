@@ -5,6 +5,7 @@
 // not UTF-8 are kept.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,8 @@ std::size_t find_column(const std::string& name, const std::vector<std::string>*
                         const std::string& key, const std::string& where);
 // UsageError for the first row of a CSV file with semicolons in place of commas.
 void check_separator(const std::vector<std::string>& first, TableReader::Kind kind, const std::string& where);
+// The number in a cell, which may begin with a plus sign and have spaces around it.
+std::optional<double> number_of_cell(std::string_view cell);
 // Whether `name` is a column number.
 bool is_column_number(std::string_view name);
 

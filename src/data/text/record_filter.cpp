@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/words.h"
+#include "data/labelled/table_reader.h"
 
 namespace redco {
 
@@ -46,7 +47,7 @@ class WhereReader {
         }
     fail("one of == != < <= > >= is expected");
   }
-  Json literal() {
+  decltype(RecordFilter::Comparison::literal) literal() {
     if (at_end()) fail("ends where a value is expected");
     if (text_[at_] == '"' || text_[at_] == '\'') return quoted();
     const std::size_t begin = at_;
@@ -97,14 +98,7 @@ class WhereReader {
 
 std::optional<double> number_of(const Json& v) {
   if (v.is_number()) return v.get<double>();
-  if (!v.is_string()) return std::nullopt;
-  std::string_view t = v.get_ref<const std::string&>();
-  while (!t.empty() && (t.front() == ' ' || t.front() == '+')) t.remove_prefix(1);
-  while (!t.empty() && t.back() == ' ') t.remove_suffix(1);
-  double x = 0;
-  const auto r = std::from_chars(t.data(), t.data() + t.size(), x);
-  if (t.empty() || r.ec != std::errc() || r.ptr != t.data() + t.size()) return std::nullopt;
-  return x;
+  return v.is_string() ? number_of_cell(v.get_ref<const std::string&>()) : std::nullopt;
 }
 
 template <class T>
@@ -117,33 +111,31 @@ bool compared(const T& a, const std::string& op, const T& b) {
 }
 
 bool holds(const RecordFilter::Comparison& c, const Json& record) {
-  const Json literal = Json::parse(c.literal);
   const Json* v = value_at(record, c.column);
-  if (literal.is_null()) return (v == nullptr) == (c.op == "==");
+  if (std::holds_alternative<std::nullptr_t>(c.literal)) return (v == nullptr) == (c.op == "==");
   if (!v) return c.op == "!=";
   const auto other = [&](const char* expected) {
     return ContentsError("data.where compares \"{}\" with {}, but it is {}", excerpt(c.column), expected,
                          v->is_string() ? "the text '" + excerpt(v->get_ref<const std::string&>()) + "'"
                                         : std::string(v->type_name()));
   };
-  if (literal.is_boolean()) {
-    if (v->is_boolean()) return compared(v->get<bool>(), c.op, literal.get<bool>());
+  if (const bool* truth = std::get_if<bool>(&c.literal)) {
+    if (v->is_boolean()) return compared(v->get<bool>(), c.op, *truth);
     if (!v->is_string()) throw other("true or false");
     const auto& text = v->get_ref<const std::string&>();
     const bool yes = text == "true" || text == "True" || text == "TRUE" || text == "1";
     const bool no = text == "false" || text == "False" || text == "FALSE" || text == "0";
     if (!yes && !no) throw other("true or false");
-    return compared(yes, c.op, literal.get<bool>());
+    return compared(yes, c.op, *truth);
   }
-  if (literal.is_number()) {
-    const std::optional<double> x = number_of(*v);
-    if (x) return compared(*x, c.op, literal.get<double>());
+  if (const double* number = std::get_if<double>(&c.literal)) {
+    if (const std::optional<double> x = number_of(*v)) return compared(*x, c.op, *number);
     const bool empty = v->is_string() && v->get_ref<const std::string&>().empty();  // an empty cell
     if (!empty) throw other("a number");
     return c.op == "!=";
   }
   if (!v->is_string()) throw other("a text");
-  return compared(v->get_ref<const std::string&>(), c.op, literal.get_ref<const std::string&>());
+  return compared(v->get_ref<const std::string&>(), c.op, std::get<std::string>(c.literal));
 }
 
 }  // namespace
@@ -173,10 +165,11 @@ RecordFilter::RecordFilter(const std::string& expression) {
     Comparison c;
     c.column = in.column();
     c.op = in.op();
-    const Json literal = in.literal();
-    if ((literal.is_null() || literal.is_boolean()) && c.op != "==" && c.op != "!=")
+    c.literal = in.literal();
+    const bool ordered =
+        std::holds_alternative<double>(c.literal) || std::holds_alternative<std::string>(c.literal);
+    if (!ordered && c.op != "==" && c.op != "!=")
       in.fail("null, true and false are compared by == and != only");
-    c.literal = literal.dump(-1, ' ', true, Json::error_handler_t::replace);
     any_of_.back().push_back(std::move(c));
     if (in.at_end()) return;
     if (n == kMostComparisons) in.fail("has more than 256 comparisons");

@@ -1,9 +1,11 @@
 // data.where: which records of the data are used.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace redco {
@@ -29,7 +31,7 @@ class RecordFilter {
 
   struct Comparison {
     std::string column, op;
-    std::string literal;  // as JSON
+    std::variant<std::nullptr_t, bool, double, std::string> literal;
   };
 
  private:
