@@ -227,7 +227,7 @@ void note_dropped(const std::string& source, bool has_tool_template, const std::
                          where, what));
   };
   if (!v.tools.empty() && v.tools != "[]" && !names(source, "tools")) note("tools");
-  if (!names(source, "tool_calls") && std::ranges::any_of(messages, has_calls)) note("tool calls");
+  if (std::ranges::any_of(messages, has_calls) && !names(source, "tool_calls")) note("tool calls");
 }
 
 }  // namespace
@@ -398,9 +398,10 @@ TrainingText ChatTemplate::render_training(std::span<const ChatMessage> messages
   v.add_generation_prompt = false;
   const jinja::Template& t = chosen(v);
   note_dropped(source_, tools_ != nullptr, where_, messages, v);
-  for (std::size_t i = 0; i < messages.size() && !tools_ && !names(source_, "tool_calls"); ++i) {
+  for (std::size_t i = 0; i < messages.size() && !tools_; ++i) {
     const ChatMessage& m = messages[i];
-    if (m.is_assistant() && m.train && has_calls(m) && jinja::strip(m.content).empty())
+    if (m.is_assistant() && m.train && has_calls(m) && jinja::strip(m.content).empty() &&
+        !names(source_, "tool_calls"))
       throw ContentsError(
           "{}: the template has no place for tool calls, so message {}, which has nothing else, would teach the "
           "model to answer nothing. Set data.chat_template to a template with tool calls, or give the message "

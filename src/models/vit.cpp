@@ -35,13 +35,13 @@ VitEncoder::VitEncoder(ModelConfig& c, std::string prefix, VitSwitches switches)
   if (width_ % H != 0)
     c.fail("num_attention_heads", fmt::format("expected a divisor of hidden_size={}", width_));
   heads_ = {H, H, width_ / H};
-  patches_ = read_patch_grid(c, switches_.family == "dinov2" ? 14 : 16);
+  patches_ = read_patch_grid(c, switches_.default_patch);
   activation_ = c.activation_or("hidden_act", "gelu");
   dropout_ = c.rate_or("hidden_dropout_prob", 0);
   branch_dropout_ = switches_.branch_scale > 0 ? 0 : dropout_;  // DINOv2 drops embeddings only
   attention_dropout_ = c.rate_or("attention_probs_dropout_prob", 0);
   qkv_bias_ = c.boolean_or("qkv_bias", true);
-  eps_ = c.positive_or("layer_norm_eps", switches_.family == "dinov2" ? 1e-6 : 1e-12);
+  eps_ = c.positive_or("layer_norm_eps", switches_.default_eps);
   std_ = c.number_or("initializer_range", 0.02);
   c.inert({"encoder_stride"});  // of masked image modelling
 }
@@ -236,6 +236,8 @@ std::unique_ptr<Model> make_deit(ModelConfig& c) {
 
 std::unique_ptr<Model> make_dinov2(ModelConfig& c) {
   VitSwitches s = {.family = "dinov2", .classes = "Dinov2", .first_norm = "norm1", .second_norm = "norm2"};
+  s.default_patch = 14;
+  s.default_eps = 1e-6;
   const bool gated = c.boolean_or("use_swiglu_ffn", false);
   s.up = "mlp.fc1";
   s.down = gated ? "mlp.weights_out" : "mlp.fc2";

@@ -19,6 +19,8 @@ struct VitSwitches {
   std::vector<std::string> tokens = {"cls_token"};  // in front of the patches
   std::string first_norm = "layernorm_before", second_norm = "layernorm_after";
   std::string up = "intermediate.dense", down = "output.dense";
+  i64 default_patch = 16;  // of a config without patch_size
+  double default_eps = 1e-12;
   std::string gate_up{};         // of a gated MLP, as one tensor: the rows of gate, then those of up
   double branch_scale = 0;       // > 0: branches are scaled by a vector that begins with this number
   bool mask_token = false;       // of pre-training: stored, and not used
