@@ -121,7 +121,7 @@ Tensor as_born(const Tensor& part, const Node::Output& born) {
 void add_part(SmallVector<Tensor, 2>& parts, Tensor part, const Node& node, const Node::Output& born) {
   if (!Context::current().recording)
     for (Tensor& p : parts)
-      if (p.dtype() == DType::f32 && part.dtype() == DType::f32 && p.layout() == part.layout()) {
+      if (p.dtype() == DType::f32 && part.dtype() == DType::f32 && same_bytes_in(p.layout(), part.layout())) {
         const Restore<const char*> scope(Context::current().scope, node.scope);
         p = add({as_born(p, born), as_born(part, born)});
         return;

@@ -387,6 +387,13 @@ Tensor without_partials(const Tensor& t) {
   return out;
 }
 
+bool same_bytes_in(const Layout& a, const Layout& b) {
+  const Mesh& mesh = Context::current().mesh();
+  for (Axis axis : mesh.axes())
+    if (mesh.size(axis) > 1 && !(a[axis] == b[axis])) return false;
+  return true;
+}
+
 bool is_partial_on(AxisRole role, const Tensor& t) {
   const Mesh& mesh = Context::current().mesh();
   for (Axis a : mesh.axes())

@@ -51,6 +51,9 @@ Tensor without_partials(const Tensor& t);
 // Whether t is Partial on an axis with this role.
 bool is_partial_on(AxisRole role, const Tensor& t);
 
+// Whether two layouts are the same on every axis with more than one rank: then the bytes are the same.
+bool same_bytes_in(const Layout& a, const Layout& b);
+
 // Whether the placement leaves every group of a grouped type on one rank.
 bool keeps_groups(const Tensor& t, Axis axis, const Placement& p);
 

@@ -20,14 +20,6 @@ i64 used_numel(const Tensor& p) {
   return numel(local_shape(p.shape(), p.used_layout(), c.mesh(), c.coord()));
 }
 
-// Whether two layouts are the same on every axis with more than one rank: then the bytes are the same.
-bool same_bytes_in(const Layout& a, const Layout& b) {
-  const Mesh& mesh = Context::current().mesh();
-  for (Axis axis : mesh.axes())
-    if (mesh.size(axis) > 1 && !(a[axis] == b[axis])) return false;
-  return true;
-}
-
 }  // namespace
 
 GradientBuckets::GradientBuckets(const ParamTree& params, StateSharding sharding, i64 bucket_elements)

@@ -40,8 +40,8 @@ Tensor Optimizer::part(const ParamTree& params, const std::vector<Tensor>& grads
 
 double decay_of(const ParamSpec& spec, double weight_decay, bool norms_and_biases) {
   // Scalars of heads: A_log, D and dt_bias of Mamba-2, marked _no_weight_decay in mamba_ssm.
-  if (spec.kind == ParamKind::other && spec.precise && spec.shape.size() == 1) return 0;
-  const bool small = spec.kind == ParamKind::norm || spec.kind == ParamKind::bias;
+  const bool scalars = spec.kind == ParamKind::other && spec.precise && spec.shape.size() == 1;
+  const bool small = spec.kind == ParamKind::norm || spec.kind == ParamKind::bias || scalars;
   return small && !norms_and_biases ? 0 : weight_decay;
 }
 

@@ -74,6 +74,25 @@ TEST(Tape, CotangentsAreAddedAsTheyArrive) {
   }
 }
 
+// Also if an op's cotangent and a sum of such have other placements on an axis with one rank, as those of the
+// bias of scores that all layers of T5 share.
+TEST(Tape, CotangentsOfASharedBiasAreAddedAsTheyArrive) {
+  const auto planned = [](const Mesh& mesh, int layers) {
+    const auto c = Context::meta(mesh, 0);
+    const Context::Use use(*c);
+    const Tensor bias = Tensor({1, 4, 64, 64}, DType::f32, {}).watched();
+    Tensor x({2, 64, 4, 8}, DType::f32, {});
+    for (int i = 0; i < layers; ++i)
+      x = recompute([&](const Tensor& h) { return attention(h, h, h, {}, {}, bias); }, x);
+    grad(sum_all(x), {bias});
+    return c->arena().high_water();
+  };
+  for (const Mesh& mesh : {Mesh(1, 1), Mesh(2, 1), Mesh(1, 2)}) {
+    const i64 states = 2 * 64 * 4 * 8 * 4;
+    EXPECT_LE(planned(mesh, 12), planned(mesh, 4) + 8 * states + 16 * 1024) << mesh.dp() << "x" << mesh.mp();
+  }
+}
+
 TEST(Tape, GradientsOfIntermediateAndUnusedInputs) {
   on_one_rank([](Context&) {
     const Tensor x = scalar(2).watched(), unused = from_values({3}, std::vector<double>{1, 2, 3}).watched();

@@ -17,15 +17,19 @@ TEST(Decay, NormsAndBiasesHaveNoneUnlessAskedFor) {
   }
 }
 
-// mamba_ssm marks these three with _no_weight_decay.
-TEST(Decay, Mamba2sScalarsOfHeadsHaveNone) {
+// mamba_ssm marks these three with _no_weight_decay. PyTorch's AdamW(model.parameters()), which
+// decay_norms_and_biases stands for, knows no such marks.
+TEST(Decay, Mamba2sScalarsOfHeadsHaveNoneUnlessAskedFor) {
   const auto model = make_model(ModelConfig(
       R"({"model_type": "mamba2", "hidden_size": 32, "num_heads": 8, "head_dim": 8, "n_groups": 2,
           "state_size": 12, "num_hidden_layers": 1, "vocab_size": 64})",
       "test"));
   std::set<std::string> none;
-  for (const ParamSpec& s : model->params().specs)
-    if (decay_of(s, 0.1, true) == 0) none.insert(s.name.substr(s.name.rfind('.') + 1));
+  for (const ParamSpec& s : model->params().specs) {
+    EXPECT_EQ(decay_of(s, 0.1, true), 0.1) << s.name;
+    if (s.kind == ParamKind::other && decay_of(s, 0.1, false) == 0)
+      none.insert(s.name.substr(s.name.rfind('.') + 1));
+  }
   EXPECT_EQ(none, (std::set<std::string>{"A_log", "D", "dt_bias"}));
 }
 

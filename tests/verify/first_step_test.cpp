@@ -21,6 +21,14 @@ TEST(FirstStep, LossesAgreeOnEveryMesh) {
     });
 }
 
+// PyTorch's AdamW decays every parameter, also those that training leaves out by default.
+TEST(FirstStep, EveryParameterDecays) {
+  EditedFixture f("mamba2");
+  const VerifyReport r = f.report();
+  EXPECT_TRUE(r.passed) << to_text(r);
+  EXPECT_TRUE(line_of(r, "adamw.backbone.layers.0.mixer.A_log").passed);
+}
+
 TEST(FirstStep, ANoisyElementFollowsTheFilesGradient) {
   EditedFixture f("vit-gpt2");
   ASSERT_LT(std::fabs(f.tensors.values<float>(kTensor)[kElement]), 3e-7);
