@@ -2,6 +2,7 @@
 // folder.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +19,11 @@ class Expected {
   // `file`: "" is expected.safetensors in `folder`. ContentsErrors name the file.
   static Expected open(const std::string& folder, const std::string& file);
 
+  // Gradients and parameters get the names that the model gives to what the file names, for folders of a bare
+  // stack ("encoder.layer.0..." for "bert.encoder.layer.0...").
+  using CanonicalName = std::function<std::string(const std::string& stored)>;
+  void rename_parameters(const CanonicalName& canonical);
+
   const std::string& path() const { return path_; }
   std::vector<std::string> names() const;
   bool has(const std::string& name) const;
@@ -31,6 +37,7 @@ class Expected {
 
   // Whether a tensor is an input, which is not compared.
   bool is_input(const std::string& name) const;
+  // ContentsError if fixture.json names a task that a model with the task `supported` doesn't have.
   void check_task(const std::string& supported) const;
 
   // max(10 x max_abs_diff, 1e-6 x max_abs) from tolerances.json (of the fixture that has the same inputs),
@@ -54,7 +61,10 @@ class Expected {
   const std::vector<Generation>& generations() const { return generations_; }
 
  private:
+  const std::string& stored(const std::string& name) const;  // the name in the file
+
   std::string path_, task_;
+  std::map<std::string, std::string> stored_, names_given_;  // by the model's name, and by the file's
   std::shared_ptr<ckpt::SafetensorsFile> file_;
   struct Tolerance {
     double max_abs_diff, max_abs;

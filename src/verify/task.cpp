@@ -143,7 +143,7 @@ void check_decoder_input(const Model& model, const Expected& e, const std::vecto
 
 }  // namespace
 
-TaskInputs read_task_inputs(const Model& model, const Expected& e) {
+TaskInputs read_task_inputs(const Model& model, const Expected& e, const std::string& folder) {
   TaskInputs in;
   const Layout rows = batch_layout();
   const bool two = model.is_encoder_decoder();
@@ -153,7 +153,11 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e) {
   const bool images = reads_images(model);
   if (!images && model.n_features() == 0) e.check_ids("input_ids", model.vocab_size());
   if (model.task() == ModelTask::text_to_image) return read_image_inputs(e);
-  if (is_encoder(model)) return read_encoder_inputs(model, e);
+  if (is_encoder(model)) {
+    in = read_encoder_inputs(model, e);
+    in.sentences = read_sentences(model, folder.empty() ? parent_path(e.path()) : folder, e);
+    return in;
+  }
   Tensor ids, key_mask;
   if (images) {
     in.encoder.pixel_values = read_images(e);
@@ -205,8 +209,9 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e) {
 
 const PositionMask* mask_of(const Model& model, const TaskInputs& in, const std::string& tensor) {
   if (model.task() == ModelTask::text_to_image) return nullptr;  // of the patches none is hidden
-  // Logits of whole rows have no positions.
-  if (is_encoder(model) && tensor == "logits" && model.task() != ModelTask::masked_lm) return nullptr;
+  // Values of whole rows have no positions.
+  if (is_encoder(model) && model.task() != ModelTask::masked_lm && !tensor.starts_with("hidden."))
+    return nullptr;
   const bool encoder = is_encoder(model) || tensor.starts_with("encoder_hidden.");
   const PositionMask& mask = encoder ? in.encoder_mask : in.decoder_mask;
   return mask.values.empty() ? nullptr : &mask;
@@ -232,7 +237,7 @@ Tensor task_logits(const Model& model, const ParamTree& params, const TaskInputs
   if (is_encoder(model)) {
     const Tensor logits = model.apply_encoder(params, in.encoder, o);
     keep("hidden");
-    return logits;
+    return in.sentences.found() ? sentence_logits(model, params, in.sentences, logits, hidden) : logits;
   }
   DecoderInputs decoder = in.decoder;
   if (model.is_encoder_decoder()) {

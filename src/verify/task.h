@@ -7,6 +7,7 @@
 
 #include "models/model.h"
 #include "verify/expected.h"
+#include "verify/sentences.h"
 
 namespace redco {
 
@@ -23,20 +24,22 @@ struct TaskInputs {
   Tensor targets;           // i32, [B, T], or [B] for classes of rows; negative: ignored
   Tensor values{};          // in place of targets: [B, labels] of a regression, [B, C, H, W] of text to image
   i64 n_targets = 0;
+  Sentences sentences{};                        // of a sentence encoder
   PositionMask encoder_mask{}, decoder_mask{};  // of the positions of the two inputs
 };
 
 // Reads the inputs of the model's task, sharded over the current context. ContentsErrors name the file: ids
 // outside the vocabulary, shapes that do not match, decoder inputs that are not the shifted labels. With two
-// stacks attention_mask is the encoder's and decoder_attention_mask (optional) the decoder's.
-TaskInputs read_task_inputs(const Model& model, const Expected& expected);
+// stacks attention_mask is the encoder's and decoder_attention_mask (optional) the decoder's. folder: the
+// model's; "": the file's.
+TaskInputs read_task_inputs(const Model& model, const Expected& expected, const std::string& folder = "");
 
 // The mask of the positions of hidden states or logits, by their names in the file (hidden.<i>,
 // encoder_hidden.<i>, decoder_hidden.<i>, logits); null: no mask, every position counts.
 const PositionMask* mask_of(const Model& model, const TaskInputs& in, const std::string& tensor);
 
 // Logits of every position, or of every row; of a text-to-image model its image. `hidden` (may be null):
-// hidden.<i>, or encoder_hidden.<i> and decoder_hidden.<i>.
+// hidden.<i>, or encoder_hidden.<i> and decoder_hidden.<i>; of a sentence encoder its embeddings too.
 Tensor task_logits(const Model& model, const ParamTree& params, const TaskInputs& in, ApplyOptions o = {},
                    std::map<std::string, Tensor>* hidden = nullptr);
 

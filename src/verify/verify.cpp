@@ -69,6 +69,7 @@ class Verifier {
                                    adapter_->folder));
     expected_ = Expected::open(folder, request_.expected);
     expected_.check_task(name_of(model_->task()));
+    expected_.rename_parameters(canonical());
     const auto sharded = shard_specs(model_->params().specs, Context::current().mesh().mp(), request_.rules);
     params_ = make_params(model_->params(), sharded.layouts, {.sharding = request_.sharding});
     load_values();
@@ -137,7 +138,7 @@ class Verifier {
   // --- forward, loss, gradients, AdamW
   // ------------------------------------------------------------------------
   void forward() {
-    const TaskInputs in = read_task_inputs(*model_, expected_);
+    const TaskInputs in = read_task_inputs(*model_, expected_, base_);
     {
       NoGrad off;
       std::map<std::string, Tensor> hidden;

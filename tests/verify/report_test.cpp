@@ -53,6 +53,17 @@ TEST(Positions, LogitsOfRowsAndOfADecoderWithoutAMaskAreAllCompared) {
   }
 }
 
+TEST(Sentences, TheFixturePassesOnEveryMesh) {
+  EditedFixture f("bert-sentence");
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 1}, Mesh{3, 1}}) {
+    const VerifyReport r = f.report(mesh, true);
+    EXPECT_TRUE(r.passed) << to_text(r);
+    EXPECT_TRUE(line_of(r, "positive_embeddings").checked);
+  }
+  f.tensors.shift("positive_embeddings", 1, 1e-3F);
+  EXPECT_FALSE(line_of(f.report(), "positive_embeddings").passed);
+}
+
 TEST(Positions, ADecoderHasItsOwnMask) {
   for (const char* fixture : {"bart", "t5", "vit-gpt2"}) {
     SCOPED_TRACE(fixture);
