@@ -157,6 +157,18 @@ std::string own_name(const std::string& stored, const CanonicalName& canonical) 
   return stored.starts_with(prefix) ? canonical(stored.substr(prefix.size())) : "";
 }
 
+// Whether a tensor is the adapter of a layer that the model doesn't use (BERT's pooler), as PEFT makes for
+// target_modules: all-linear.
+bool is_idle(const std::vector<ParamSpec>& specs, const std::string& stored, const CanonicalName& canonical) {
+  const bool adapter = stored.ends_with(".lora_A.weight") || stored.ends_with(".lora_B.weight");
+  if (!adapter || !stored.starts_with(kAdapterPrefix)) return false;
+  const size_t begin = std::string_view(kAdapterPrefix).size(),
+               end = stored.size() - std::string_view(".lora_A.weight").size();
+  const std::string weight = canonical(stored.substr(begin, end - begin) + ".weight");
+  return weight.empty() ||
+         std::ranges::any_of(specs, [&](const ParamSpec& s) { return s.buffer && s.stored.name == weight; });
+}
+
 }  // namespace
 
 bool is_adapter(const std::string& folder) { return exists(join_path(folder, kAdapterConfig)); }
@@ -287,6 +299,12 @@ std::vector<std::string> adapter_modules(const ModelParams& params, const PeftAd
   for (const ModelFiles::Located& l : files.tensors()) {
     const std::string& stored = l.entry->name;
     if (is_copy(stored)) continue;
+    if (is_idle(params.specs, stored, canonical)) {
+      log_once(LogLevel::info,
+               fmt::format("[adapter] {}: ignored, because the model doesn't use the layer: {}",
+                           adapter.folder, stored.substr(0, stored.find(".lora_"))));
+      continue;
+    }
     const std::string name = own_name(stored, canonical);
     check_vocabulary(params, l, name);
     const bool a = name.ends_with(".lora_A.weight"), b = name.ends_with(".lora_B.weight");
@@ -332,7 +350,10 @@ void load_adapter(ParamTree& tree, const PeftAdapter& adapter, const CanonicalNa
   for (size_t i = 0; i < selected.size(); ++i)  // those of a frozen model too
     selected[i] = selected[i] || !tree.specs()[i].adapter.weight.empty();
   ParamTree trained = tree.subset(selected);
-  const CanonicalName named = [&](const std::string& n) { return is_copy(n) ? std::string() : canonical(n); };
+  const CanonicalName named = [&](const std::string& n) {
+    return is_copy(n) || is_idle(tree.specs(), std::string(kAdapterPrefix) + n, canonical) ? std::string()
+                                                                                           : canonical(n);
+  };
   load_params(trained, ModelFiles::open(adapter.folder, kAdapterStem), named, {}, kAdapterPrefix);
 }
 

@@ -12,38 +12,14 @@
 #include "ckpt/params_save.h"
 #include "ckpt/peft.h"
 #include "comm/group.h"
+#include "commands/sample_outputs.h"
 #include "commands/trained_request.h"
-#include "ops/create.h"
 #include "train/checkpoint.h"
 #include "workdir/workdir_names.h"
 
 namespace redco {
 
 namespace {
-
-constexpr i64 kRows = 2, kTokens = 32;  // of the check
-
-// Logits of fixed arbitrary tokens.
-std::vector<double> some_logits(const Model& m, const ParamTree& p) {
-  NoGrad off;
-  const Shape shape = {kRows, std::min(kTokens, m.max_length())};
-  std::vector<i32> ids, positions;
-  const std::vector<i32> mask(shape[1], 1);
-  for (i64 r = 0; r < shape[0]; ++r) {
-    for (i64 t = 0; t < shape[1]; ++t)
-      ids.push_back(static_cast<i32>((7919 * (r * shape[1] + t) + 104729 * r + 13) % m.vocab_size()));
-    const auto row = m.positions(mask, false);
-    positions.insert(positions.end(), row.begin(), row.end());
-  }
-  const Tensor input = from_ids(shape, ids);
-  DecoderInputs in{input, from_ids(shape, positions), {}};
-  if (m.task() == ModelTask::seq2seq_lm) {
-    in.memory = m.encode(p, {.input_ids = input}, {});
-  } else if (m.task() != ModelTask::causal_lm) {
-    throw UsageError("[merge] models for {} can't be merged", name_of(m.task()));
-  }
-  return to_values(m.apply(p, in, {}));
-}
 
 // bf16 if all matrices of the base are bf16.
 ckpt::StoredType stored_as(const std::string& dtype, const std::string& base) {
@@ -128,7 +104,7 @@ int merge(const MergeRequest& r) {
   });
   Output output(r.options.output, world);
   ParamTree params = make_job_params(r.job, source, model.get(), model->params());
-  const std::vector<double> wanted = some_logits(*model, params);
+  const std::vector<double> wanted = sample_outputs(*model, params);
   merge_adapters(params);
   i64 layers = 0;
   for (const ParamSpec& s : params.specs()) layers += s.adapter.dim == 1;
@@ -166,8 +142,8 @@ int merge(const MergeRequest& r) {
   const ModelSource again = model_source(plain, nullptr);
   const auto merged = make_job_model(plain, again);
   const std::vector<double> got =
-      some_logits(*merged, make_job_params(plain, again, merged.get(), merged->params()));
-  REDCO_CHECK(got.size() == wanted.size(), "{} logits, {} before", got.size(), wanted.size());
+      sample_outputs(*merged, make_job_params(plain, again, merged.get(), merged->params()));
+  REDCO_CHECK(got.size() == wanted.size(), "{} outputs, {} before", got.size(), wanted.size());
   double worst = 0, largest = 0;
   for (size_t i = 0; i < got.size(); ++i) {
     const double d = std::abs(got[i] - wanted[i]);
@@ -178,7 +154,7 @@ int merge(const MergeRequest& r) {
   // has a relative error of up to 2^-9, which grows through tens of layers.
   const double allowed = (type == ckpt::StoredType::bf16 ? 0.1 : 1e-3) * largest;
   const std::string difference = fmt::format(
-      "the largest difference of {} logits, merged against adapter, is {:.3g} (the largest is {:.3g})",
+      "the largest difference of {} outputs, merged against adapter, is {:.3g} (the largest is {:.3g})",
       got.size(), worst, largest);
   if (!(worst <= allowed)) {
     if (first) error("[merge] {}: this is more than rounding. Nothing was published", difference);

@@ -206,8 +206,22 @@ i64 ModelConfig::labels() {
 ModelConfig ModelConfig::part(const std::string& key, const std::string& model_type) {
   state_->used.insert(key);
   if (!has(key) || !state_->json[key].is_object()) fail(key, "expected the config of that part of the model");
-  ModelConfig c(state_->json[key].dump(), source_ + ": " + key, {},
-                {state_->ignored.begin(), state_->ignored.end()}, state_->places);
+  return part_of(key, key, model_type, true);
+}
+ModelConfig ModelConfig::part_or_defaults(const std::string& key, const std::string& model_type) {
+  const std::string older = key + "_dict";
+  state_->used.insert({key, older});
+  for (const std::string& k : {key, older})
+    if (has(k) && !state_->json[k].is_object()) fail(k, "expected the config of that part of the model");
+  return part_of(key, has(older) ? older : key, model_type, false);
+}
+ModelConfig ModelConfig::part_of(const std::string& key, const std::string& from,
+                                 const std::string& model_type, bool typed) {
+  Json json = has(from) ? state_->json[from] : Json::object();
+  if (!typed && (!json.contains("model_type") || json["model_type"].is_null()))
+    json["model_type"] = model_type;
+  ModelConfig c(json.dump(), source_ + ": " + from, {}, {state_->ignored.begin(), state_->ignored.end()},
+                state_->places);
   c.state_->prefix = state_->prefix + key + ".";
   if (const auto it = state_->overrides.find(key); it != state_->overrides.end() && it->second.is_object())
     for (const auto& [inner, value] : it->second.items()) c.state_->overridden.insert(inner);

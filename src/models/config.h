@@ -58,6 +58,9 @@ class ModelConfig {
   i64 labels();
   // The config of a part of the model, an object in this one, which must be of this model_type.
   ModelConfig part(const std::string& key, const std::string& model_type);
+  // The same where transformers has one class for the part: a part without a model_type is one, and an absent
+  // part has that class's defaults. In folders of older versions KEY_dict takes its place.
+  ModelConfig part_or_defaults(const std::string& key, const std::string& model_type);
   // A token's id, less than vocab_size; -1 if the value is null, `fallback` if the key is absent.
   i32 token_or(const std::string& key, i32 fallback, i64 vocab_size);
   double positive_or(const std::string& key, double fallback);  // > 0: a norm's epsilon
@@ -83,6 +86,8 @@ class ModelConfig {
   std::string dump() const;
 
  private:
+  ModelConfig part_of(const std::string& key, const std::string& from, const std::string& model_type,
+                      bool typed);
   struct State;
   void note(const std::string& key, const std::string& why) const;
   void note_unknown(const std::string& key, const std::vector<std::string>& known) const;

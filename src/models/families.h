@@ -14,6 +14,8 @@ std::unique_ptr<Model> make_t5(ModelConfig& c);
 std::unique_ptr<Model> make_vit(ModelConfig& c);
 std::unique_ptr<Model> make_deit(ModelConfig& c);
 std::unique_ptr<Model> make_dinov2(ModelConfig& c);
+std::unique_ptr<Model> make_clip(ModelConfig& c);
+std::unique_ptr<Model> make_siglip(ModelConfig& c);
 std::unique_ptr<Model> make_vision_encoder_decoder(ModelConfig& c);
 std::unique_ptr<Model> make_cnn(ModelConfig& c);
 std::unique_ptr<Model> make_mlp(ModelConfig& c);

@@ -54,6 +54,7 @@ enum class ModelTask : std::uint8_t {
   image_classification,     // apply_encoder
   vector_regression,        // apply_encoder
   text_to_image,            // encode the caption, then apply_encoder with a noisy image
+  image_text_contrastive,   // apply_encoder: the embedding of images, or of texts
 };
 const char* name_of(ModelTask task);  // causal-lm, seq2seq-lm, ...
 
@@ -74,13 +75,16 @@ class Model {
   }
   bool generates_text() const { return task_ == ModelTask::causal_lm || is_encoder_decoder(); }
   // Classification and regression: the number of outputs per example, and the config's problem_type
-  // ("regression", "single_label_classification", ...; "" if absent).
+  // ("regression", "single_label_classification", ...; "" if absent). Of two towers: the size of an
+  // embedding.
   i64 num_labels() const { return num_labels_; }
   const std::string& problem_type() const { return problem_type_; }
   const ImageShape& image_shape() const { return image_shape_; }
   // Input features of a model on feature vectors; else 0.
   i64 n_features() const { return n_features_; }
   const ModelParams& params() const { return params_; }
+  // Texts are padded to max_length(), and the padding is read like tokens (SigLIP).
+  bool pads_texts() const { return pads_texts_; }
   // The width of last_hidden_state(); 0: the family does not give it.
   i64 hidden_size() const { return hidden_size_; }
   // Replaces the parameters, to add adapters (nn/lora.h).
@@ -111,6 +115,7 @@ class Model {
   // Logits of an encoder alone: [B, S, V] of masked_lm, [B, S, labels] of token_classification and
   // question_answering (2 labels), [B, labels] of a classification or regression, [B, 1] of multiple_choice;
   // without head its last hidden state [B, S, C].
+  // Two towers: [B, num_labels()] of in.pixel_values, or else of in.input_ids, not scaled to length 1.
   // Text-to-image: the velocity [B, channels, height, width] of in.pixel_values at the times in.features.
   Tensor apply_encoder(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const;
 
@@ -153,7 +158,7 @@ class Model {
   ModelParams params_;
   i64 vocab_size_ = 0, max_length_ = 0, n_layers_ = 0;
   ModelTask task_ = ModelTask::causal_lm;
-  bool relative_positions_ = false;
+  bool relative_positions_ = false, pads_texts_ = false;
   i32 decoder_start_token_id_ = -1, pad_token_id_ = -1;
   i64 num_labels_ = 0, n_features_ = 0;
   i64 hidden_size_ = 0;  // set it if decode() or encode_outputs() follow ApplyOptions::head

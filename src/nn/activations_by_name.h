@@ -7,7 +7,8 @@
 //                        scales
 //   "layers.N.mlp"       what its MLP adds
 //   "final_norm"         what the head reads
-// Each is [B, T, C]. Encoder-decoder models have them in both stacks, so in encode() and in apply().
+//   "pooled"             of two towers: what the projection of the embedding reads, [B, C]
+// The others are [B, T, C]. Encoder-decoder models have them in both stacks, so in encode() and in apply().
 #pragma once
 
 #include <functional>

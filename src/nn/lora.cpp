@@ -33,9 +33,10 @@ std::string last_part(const std::string& module) { return module.substr(module.r
 
 std::string module_of(const std::string& parameter) { return parameter.substr(0, parameter.rfind('.')); }
 
-// The stored name without `.weight`; "" if the parameter is not the weight of a linear layer.
+// The stored name without `.weight`; "" if the parameter is not the weight of a linear layer, or of one that
+// the model doesn't use (BERT's pooler).
 std::string linear_module(const ParamSpec& s) {
-  if (s.kind != ParamKind::linear || s.shape.size() != 2 || !s.adapter.weight.empty()) return "";
+  if (s.buffer || s.kind != ParamKind::linear || s.shape.size() != 2 || !s.adapter.weight.empty()) return "";
   return s.stored.name.ends_with(".weight") ? module_of(s.stored.name) : "";
 }
 

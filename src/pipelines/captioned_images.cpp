@@ -24,7 +24,7 @@ const Tokenizer& required(const Tokenizer* tokenizer, const Model& text) {
 
 CaptionedImages::CaptionedImages(const Model& images, const Model& text, const Tokenizer* tokenizer,
                                  std::shared_ptr<const PipelineSettings> settings)
-    : images_(images), text_(text), tokenizer_(required(tokenizer, text)), settings_(std::move(settings)) {}
+    : images_(images), text_(text), tokenizer_(tokenizer), settings_(std::move(settings)) {}
 
 CaptionLines CaptionedImages::lines(const std::string& format) const {
   const DataSettings& data = settings_->data;
@@ -32,7 +32,7 @@ CaptionLines CaptionedImages::lines(const std::string& format) const {
   s.format = format;
   s.fields.source = data.fields.image;
   s.fields.target = data.fields.caption;
-  return {tokenizer_, std::move(s)};
+  return {required(tokenizer_, text_), std::move(s)};
 }
 
 ImagePreprocess CaptionedImages::preprocess() const {
@@ -103,8 +103,12 @@ void CaptionedImages::collate(std::span<const Example> rows, Batch& b) const {
   if (any([](const Example& e) { return e.values.count("pixels") > 0; }))
     b.fields["pixels"] = value_rows(rows, b.shape, "pixels", {image.channels, image.height, image.width});
   if (!any([](const Example& e) { return e.ids.count("labels") > 0; })) return;
+  const bool padded = text_.pads_texts();
+  if (padded) b.shape.length = text_.max_length();
   std::vector<Example> masks(rows.size());
-  for (size_t r = 0; r < rows.size(); ++r) masks[r].ids["mask"].assign(rows[r].ids.at("labels").size(), 1);
+  for (size_t r = 0; r < rows.size(); ++r)
+    masks[r].ids["mask"].assign(
+        padded ? static_cast<size_t>(b.shape.length) : rows[r].ids.at("labels").size(), 1);
   b.fields["input_ids"] = id_rows(rows, b.shape, "labels", std::max(0, text_.pad_token_id()));
   b.fields["mask"] = id_rows(masks, b.shape, "mask", 0);
 }

@@ -14,8 +14,8 @@ namespace redco {
 class CaptionedImages {
  public:
   // `images` is the model that reads images, `text` the one that reads or writes captions, with its
-  // tokenizer. The models and the tokenizer outlive the object. UsageError: `text` has no tokenizer, or fewer
-  // tokens than it.
+  // tokenizer, which only reading data needs. The models and the tokenizer outlive the object. UsageErrors of
+  // readers: `text` has no tokenizer, or fewer tokens than it.
   CaptionedImages(const Model& images, const Model& text, const Tokenizer* tokenizer,
                   std::shared_ptr<const PipelineSettings> settings);
 
@@ -34,7 +34,8 @@ class CaptionedImages {
   ImagePreprocess preprocess() const;
 
   // Adds values["pixels"] as pixels [B, channels, height, width], and ids["labels"] as input_ids [B, T] and
-  // mask [B, T] (1: a token). A field that no row of `rows` has is absent.
+  // mask [B, T] (1: a token). A field that no row of `rows` has is absent. Texts of a model that reads
+  // padding (Model::pads_texts()) have its full length.
   void collate(std::span<const Example> rows, Batch& b) const;
   // A batch for predict(): the images, or the captions, of the examples that have one. `places`: their
   // numbers in `examples`.
@@ -45,7 +46,7 @@ class CaptionedImages {
   std::vector<float> pixels(const std::string& name) const;
   const Model& images_;
   const Model& text_;
-  const Tokenizer& tokenizer_;
+  const Tokenizer* const tokenizer_;
   std::shared_ptr<const PipelineSettings> settings_;
   struct Reader {
     ImagePreprocess preprocess;

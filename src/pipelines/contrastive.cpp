@@ -1,8 +1,10 @@
 // Contrastive learning of images and texts (CLIP, Radford et al. 2021), with SigLIP's loss as a setting. Each
 // image is compared with all texts of the global batch, and each text with all images.
 //
-// Two towers: the job's model embeds images, the model `text` of `models:` texts. The outputs of their
-// classification heads (num_labels) are the embeddings, which are scaled to length 1.
+// Two towers: those of one model (CLIP, SigLIP), or the job's model embeds images and the model `text` of
+// `models:` texts. Then the outputs of their classification heads (num_labels) are the embeddings. All are
+// scaled to length 1.
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -32,6 +34,7 @@ class Contrastive : public EmbeddingPipeline {
  public:
   ModelParams extra_params() const override {
     ModelParams out;
+    if (one_model()) return out;  // it has its own scale
     SpecBuilder b(out);
     const auto add = [&](const char* name, double value) {
       b.add(name, {1}, ParamKind::bias, {Init::Kind::constant, value});
@@ -69,8 +72,10 @@ class Contrastive : public EmbeddingPipeline {
     return {{"loss", 0.5 * (sum_all(to_text) + sum_all(to_image))}};
   }
   // The parameter is clamped, not its use: a clamp in loss() has no gradient beyond its limit, so the scale
-  // could not return.
+  // could not return. SigLIP has no limit, and published weights are beyond this one.
   std::map<std::string, Tensor> after_update(const ParamTree& params, const StepContext&) const override {
+    const ParamSpec* const spec = params.find_spec("logit_scale");
+    if (is_sigmoid() || !spec || !spec->trained()) return {};  // LoRA trains no parameter of the model
     return {{"logit_scale", clamp(params["logit_scale"], -kMostLogScale, kMostLogScale)}};
   }
   std::string unit() const override { return "pairs"; }
@@ -96,10 +101,17 @@ class Contrastive : public EmbeddingPipeline {
 
   const ModelParams& params() const override {
     const ModelParams& params = Pipeline::params();
+    if (one_model()) {
+      const std::string& loss = settings->contrastive.loss_type;
+      if (loss != "auto" && (loss == "sigmoid") != is_sigmoid())
+        throw UsageError("[pipeline] contrastive.loss_type={}: the {} model was made for {}. Omit the key",
+                         loss, model->family(), is_sigmoid() ? "sigmoid" : "softmax");
+      return params;
+    }
     if (model->image_shape().channels == 0 || model->num_labels() == 0)
       throw UsageError(
-          "[pipeline] pipeline: contrastive needs an image classification model, whose outputs are the "
-          "embedding. This {} model is for {}",
+          "[pipeline] pipeline: contrastive needs a model with two towers (clip, siglip), or an image "
+          "classification model, whose outputs are the embedding, and models.text. This {} model is for {}",
           model->family(), name_of(model->task()));
     if (text().task() != ModelTask::sequence_classification || text().num_labels() != model->num_labels())
       throw UsageError(
@@ -109,7 +121,9 @@ class Contrastive : public EmbeddingPipeline {
           name_of(ModelTask::sequence_classification), model->num_labels());
     return params;
   }
-  std::vector<std::string> predicts_with() const override { return {"text"}; }
+  std::vector<std::string> predicts_with() const override {
+    return one_model() ? std::vector<std::string>() : std::vector<std::string>{"text"};
+  }
 
   std::shared_ptr<const Dataset> open(const DataRequest& r) override { return data().open(r); }
   std::optional<Example> request(const std::string& json, const std::string& where) const override {
@@ -140,8 +154,13 @@ class Contrastive : public EmbeddingPipeline {
   }
 
  private:
-  const Model& text() const { return *named_model("text").model; }
-  bool is_sigmoid() const { return settings->contrastive.loss_type == "sigmoid"; }
+  bool one_model() const { return model && model->task() == ModelTask::image_text_contrastive; }
+  const Model& text() const { return one_model() ? *model : *named_model("text").model; }
+  bool is_sigmoid() const {
+    if (!one_model()) return settings->contrastive.loss_type == "sigmoid";
+    return std::ranges::any_of(model->params().specs,
+                               [](const ParamSpec& s) { return s.name == "logit_bias"; });
+  }
   // The towers have different random keys.
   Tensor images(const ParamTree& params, const Batch& b, const StepContext& ctx) const {
     const auto keys = ctx.scope("image", 0);
@@ -150,7 +169,7 @@ class Contrastive : public EmbeddingPipeline {
   Tensor texts(const ParamTree& params, const Batch& b, const StepContext& ctx) const {
     const auto keys = ctx.scope("text", 0);
     const EncoderInputs in{.input_ids = b["input_ids"], .key_mask = b["mask"]};
-    return of_length_1(text().apply_encoder(params.part("text"), in, ctx.apply));
+    return of_length_1(text().apply_encoder(one_model() ? params : params.part("text"), in, ctx.apply));
   }
   static Tensor of_length_1(const Tensor& x) {
     return x * rsqrt(add_scalar(sum(square(x), {-1}, true), 1e-12));
@@ -158,7 +177,8 @@ class Contrastive : public EmbeddingPipeline {
   const CaptionedImages& data() const {
     std::call_once(opened_, [&] {
       params();
-      data_ = std::make_unique<CaptionedImages>(*model, text(), named_model("text").tokenizer, settings);
+      const Tokenizer* const words = one_model() ? tokenizer : named_model("text").tokenizer;
+      data_ = std::make_unique<CaptionedImages>(*model, text(), words, settings);
     });
     return *data_;
   }

@@ -7,6 +7,7 @@
 #include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
+#include "verify/towers.h"
 
 namespace redco {
 
@@ -17,8 +18,10 @@ bool is_encoder(const Model& model) {
          model.task() == ModelTask::feature_extraction || model.task() == ModelTask::image_classification ||
          model.task() == ModelTask::vector_regression;
 }
+bool has_towers(const Model& model) { return model.task() == ModelTask::image_text_contrastive; }
 bool reads_images(const Model& model) {
   return model.task() == ModelTask::image_classification || model.task() == ModelTask::image_captioning ||
+         has_towers(model) ||
          (model.task() == ModelTask::feature_extraction && model.image_shape().channels > 0);
 }
 
@@ -81,6 +84,22 @@ TaskInputs read_image_inputs(const Expected& e) {
   expect("labels", images);
   in.values = read_values(e, "labels");
   in.n_targets = numel(images);
+  return in;
+}
+
+// Images `pixel_values` and texts `input_ids` with `attention_mask`, as many of both.
+TaskInputs read_pairs(const Expected& e) {
+  TaskInputs in;
+  in.encoder.pixel_values = read_images(e);
+  const Shape texts = e.shape("input_ids");
+  if (texts.size() != 2 || texts[0] != in.encoder.pixel_values.size(0))
+    throw ContentsError("[verify] {}: 'input_ids' has shape {}, but there are {} images", e.path(),
+                        to_string(texts), in.encoder.pixel_values.size(0));
+  in.caption.input_ids = from_ids(texts, e.ids("input_ids"), batch_layout());
+  if (e.has("attention_mask"))
+    in.caption.key_mask = from_ids(texts, ids_like(e, "attention_mask", "input_ids", 1), batch_layout());
+  in.encoder_mask = read_mask(e, "attention_mask", "input_ids");
+  in.n_targets = texts[0];
   return in;
 }
 
@@ -151,8 +170,9 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e, const std::st
     throw ContentsError("[verify] {}: a {} model needs 'decoder_input_ids' or 'labels'", e.path(),
                         name_of(model.task()));
   const bool images = reads_images(model);
-  if (!images && model.n_features() == 0) e.check_ids("input_ids", model.vocab_size());
+  if ((!images || has_towers(model)) && model.n_features() == 0) e.check_ids("input_ids", model.vocab_size());
   if (model.task() == ModelTask::text_to_image) return read_image_inputs(e);
+  if (has_towers(model)) return read_pairs(e);
   if (is_encoder(model)) {
     in = read_encoder_inputs(model, e);
     in.sentences = read_sentences(model, folder.empty() ? parent_path(e.path()) : folder, e);
@@ -209,10 +229,11 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e, const std::st
 
 const PositionMask* mask_of(const Model& model, const TaskInputs& in, const std::string& tensor) {
   if (model.task() == ModelTask::text_to_image) return nullptr;  // of the patches none is hidden
+  if (has_towers(model) && !tensor.starts_with("text_hidden.") && tensor != "text_last") return nullptr;
   // Values of whole rows have no positions.
   if (is_encoder(model) && model.task() != ModelTask::masked_lm && !tensor.starts_with("hidden."))
     return nullptr;
-  const bool encoder = is_encoder(model) || tensor.starts_with("encoder_hidden.");
+  const bool encoder = is_encoder(model) || has_towers(model) || tensor.starts_with("encoder_hidden.");
   const PositionMask& mask = encoder ? in.encoder_mask : in.decoder_mask;
   return mask.values.empty() ? nullptr : &mask;
 }
@@ -234,6 +255,7 @@ Tensor task_logits(const Model& model, const ParamTree& params, const TaskInputs
     keep("hidden");
     return y;
   }
+  if (has_towers(model)) return tower_logits(model, params, in.encoder, in.caption, o, hidden);
   if (is_encoder(model)) {
     const Tensor logits = model.apply_encoder(params, in.encoder, o);
     keep("hidden");
@@ -249,7 +271,8 @@ Tensor task_logits(const Model& model, const ParamTree& params, const TaskInputs
   return logits;
 }
 
-Tensor task_loss(const TaskInputs& in, const Tensor& logits) {
+Tensor task_loss(const Model& model, const ParamTree& params, const TaskInputs& in, const Tensor& logits) {
+  if (has_towers(model)) return tower_loss(params, logits);
   const Tensor losses = in.values.defined() ? square(logits - in.values) : cross_entropy(logits, in.targets);
   return scale(sum_all(losses), in.n_targets ? 1.0 / static_cast<double>(in.n_targets) : 0.0);
 }

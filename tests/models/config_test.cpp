@@ -65,6 +65,14 @@ Json minimal(const std::string& family) {
             {"intermediate_size", 16}};
   if (family == "dinov2")
     return {{"model_type", family}, {"hidden_size", 8}, {"num_hidden_layers", 2}, {"num_attention_heads", 2}};
+  if (family == "clip" || family == "siglip") {
+    const Json tower = {{"hidden_size", 8},
+                        {"num_hidden_layers", 2},
+                        {"num_attention_heads", 2},
+                        {"intermediate_size", 16},
+                        {"eos_token_id", 49407}};
+    return {{"model_type", family}, {"text_config", tower}, {"vision_config", tower}};
+  }
   if (family == "mlp-mixer")
     return {{"model_type", family},
             {"hidden_size", 8},
@@ -127,13 +135,29 @@ TEST(ModelConfigs, EveryFamilyNeedsItsSizes) {
     EXPECT_NO_THROW(make_from(whole)) << family;
     for (const auto& [key, value] : whole.items()) {
       if (key == "model_type" || key == "rotary_dim" || key == "num_key_value_heads") continue;
-      if (family == "vit" || family == "deit" || family == "dinov2" || is_text_encoder(family))
+      if (family == "vit" || family == "deit" || family == "dinov2" || family == "clip" ||
+          family == "siglip" || is_text_encoder(family))
         continue;  // they have defaults of the base model
       Json json = whole;
       json.erase(key);
       EXPECT_THROW(make_from(json), ContentsError) << family << " without " << key;
     }
   }
+}
+
+// Folders of older versions name the towers' configs again, and the second ones count.
+TEST(ModelConfigs, TheOlderConfigOfATowerTakesItsPlace) {
+  const auto rows = [](const Json& more) {
+    const auto model = make("clip", more);
+    for (const ParamSpec& s : model->params().specs)
+      if (s.name == "text_model.embeddings.token_embedding.weight") return s.shape;
+    return Shape();
+  };
+  EXPECT_EQ(rows({{"text_config_dict", nullptr}}), (Shape{49408, 8}));
+  EXPECT_EQ(rows({{"text_config_dict", {{"hidden_size", 16}, {"vocab_size", 7}}}}), (Shape{7, 16}));
+  EXPECT_EQ(rows({{"text_config", nullptr}}), (Shape{49408, 512}));
+  EXPECT_THAT(error_of("siglip", {{"vision_config", {{"hidden_size", 16}, {"num_attention_heads", 2}}}}),
+              HasSubstr("texts have embeddings of 8 numbers, images of 16"));
 }
 
 // As transformers writes it for models without windows.

@@ -35,7 +35,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "t5-v1_1", "bart",
                                          "bert-seqcls", "bert-mlm", "roberta-seqcls", "vit", "vit-gpt2",
                                          "mlp-mixer", "performer", "mlp", "mamba2", "dit", "deit",
-                                         "deit-teacher", "dinov2", "dinov2-gated"),
+                                         "deit-teacher", "dinov2", "dinov2-gated", "clip", "clip-old-end",
+                                         "siglip"),
                        ::testing::ValuesIn(kMeshes)),
     param_name);
 

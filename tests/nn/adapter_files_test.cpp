@@ -342,6 +342,23 @@ TEST(Merge, GivesTheAdaptersLogits) {
   }
 }
 
+// PEFT's all-linear also adapts BERT's pooler, which no task of redco reads.
+TEST(Merge, AnAdapterOfAnUnusedLayerIsIgnored) {
+  TempDir dir;
+  const MergeRequest request{trained_job(merge_job(fixture("lora-bert"), "", {}), Weights::needed).job,
+                             {.output = dir / "merged", .dtype = ""}};
+  redco::testing::on_one_rank([&](Context&) {
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(merge(request), 0);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                HasSubstr("ignored, because the model doesn't use the layer: base_model.model.pooler.dense"));
+    const VerifyReport r =
+        verify({.folder = dir / "merged", .expected = fixture("lora-bert") + "/expected.safetensors"});
+    for (const VerifyLine& l : r.lines) EXPECT_LE(l.difference, 1e-5) << l.tensor;
+    EXPECT_EQ(r.lines.size(), 2u);
+  });
+}
+
 TEST(Merge, RoundsToTheGivenDtype) {
   TempDir dir;
   const auto merge = [](const std::string& base, const std::string& output) {
