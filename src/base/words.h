@@ -43,7 +43,7 @@ std::string nearest(std::string_view name, const std::vector<std::string>& names
 std::string excerpt(std::string_view text, std::size_t most = 60);
 
 // A word of a POSIX shell command: unchanged where no shell could misread it, else in single quotes.
-// UsageError for a word with a zero byte.
+// UsageError for words with a zero byte.
 std::string shell_quote(std::string_view word);
 
 }  // namespace redco

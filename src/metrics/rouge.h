@@ -10,7 +10,7 @@ struct PrecisionRecall {
   double precision = 0, recall = 0, f1 = 0;
 };
 
-// Whether a text has a word; without one all its scores are 0.
+// Whether a text has words; without words all its scores are 0.
 bool has_rouge_words(const std::string& text);
 
 struct Rouge {

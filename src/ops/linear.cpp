@@ -121,7 +121,7 @@ Tensor input_gradient(const Tensors& g, const Tensors& w, Sums sums, const Updat
 Tensors weight_gradients(const Tensors& g, const Tensor& x, Sums sums,
                          const SmallVector<GradientRoom, 3>& rooms = {});
 
-// y_i = x w_i^T + u_i b_i^T + bias_i; us and bs are empty, or undefined where there is no such term.
+// y_i = x w_i^T + u_i b_i^T + bias_i; us and bs are empty, or undefined where a term is absent.
 void run_linear(OpCall& op, const Tensor& x, const Tensors& w, const Tensors& bias, const Tensors& us,
                 const Tensors& bs, const Tensors& y) {
   if (!Context::current().has(&Kernels::linear)) {

@@ -98,7 +98,7 @@ void set_attention(CallWork& w, const KernelCall& c) {
   const bool backward = std::string_view(c.kernel) == "attention_backward";
   const char* type = q.dtype == DType::bf16 ? "bf16" : "f32";
   w.type = WorkClass::attention;
-  if (T == 1 && !backward) {  // it reads the cache
+  if (T == 1 && !backward) {  // reads the cache
     w.kind = fmt::format("attention_decode {}", name_of(k.dtype));
     w.units = 2.0 * static_cast<double>(bytes_of(k.dtype, B * a.keys * k.shape[2] * D));
     w.at = {std::max(1.0, w.units)};

@@ -9,7 +9,7 @@
 namespace redco {
 
 // Row i, column k: the logit of image i and text k, [B, B]. `values`, by their names in the file; may be
-// null: image_hidden.<i>, image_last, image_pooled, image_embeds, and the same of the texts.
+// null: image_hidden.<i>, image_last, image_pooled, image_embeds, and text_... for the texts.
 Tensor tower_logits(const Model& model, const ParamTree& params, const EncoderInputs& images,
                     const EncoderInputs& texts, const ApplyOptions& o, std::map<std::string, Tensor>* values);
 

@@ -187,7 +187,7 @@ TEST_F(Data, FoldersWithoutDataOrWithSeveralFormats) {
 }
 
 // The names and the bytes of a folder's indexes. The memo of content hashes is left out: it is written only
-// when the data files are no longer new.
+// once the data files have been seen.
 std::map<std::string, std::string> contents(const std::string& folder) {
   std::map<std::string, std::string> out;
   for (const auto& f : std::filesystem::directory_iterator(folder))

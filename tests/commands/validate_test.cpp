@@ -85,7 +85,7 @@ TEST(Validate, JsonHasNullForUnknownValues) {
   EXPECT_THAT(to_text(validated({})), ::testing::StartsWith("ok\n"));
 }
 
-TEST(Preflight, ThrowsTheErrorsOfTheRunBeforeItReadsWeights) {
+TEST(Preflight, ThrowsTheErrorsOfTheRunBeforeWeightsAreRead) {
   const test::TempDir dir;
   test::spill(dir / "a.txt", "abc\n");
   const auto before = [&](const Words& more, JobUse use = JobUse::train) {

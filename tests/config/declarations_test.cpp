@@ -73,7 +73,7 @@ TEST(Settings, OriginsDistinguishOverridesFromFiles) {
   EXPECT_EQ(o.where("train.seed"), "other.yaml");
 }
 
-// A list of sections, or a word in its place.
+// A list of sections, or one word instead.
 struct Shapes {
   std::string shape = "line";
   std::vector<Rule> pieces;

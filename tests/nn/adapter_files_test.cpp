@@ -55,7 +55,7 @@ TEST(AdapterConfig, UnsupportedOptionsAreErrors) {
   };
   EXPECT_EQ(why(R"(, "layers_to_transform": [0], "megatron_core": "megatron.core", "made_up": null)"),
             "no error");
-  // Settings of an initialization: PEFT writes them beside the value that uses them.
+  // Settings of an initialization: PEFT writes them with the value that uses them.
   EXPECT_EQ(why(R"(, "init_lora_weights": "eva", "eva_config": {"rho": 2.0})"), "no error");
   EXPECT_EQ(why(R"(, "init_lora_weights": true, "loftq_config": {"loftq_bits": 4})"), "no error");
   EXPECT_THAT(why(R"(, "init_lora_weights": "loftq", "loftq_config": {"loftq_bits": 4})"),

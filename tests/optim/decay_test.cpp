@@ -17,8 +17,8 @@ TEST(Decay, NormsAndBiasesHaveNoneUnlessAskedFor) {
   }
 }
 
-// mamba_ssm marks these three with _no_weight_decay. PyTorch's AdamW(model.parameters()), which
-// decay_norms_and_biases stands for, knows no such marks.
+// mamba_ssm marks these three with _no_weight_decay; PyTorch's AdamW(model.parameters()) ignores the marks,
+// and decay_norms_and_biases=true does what it does.
 TEST(Decay, Mamba2sScalarsOfHeadsHaveNoneUnlessAskedFor) {
   const auto model = make_model(ModelConfig(
       R"({"model_type": "mamba2", "hidden_size": 32, "num_heads": 8, "head_dim": 8, "n_groups": 2,

@@ -188,7 +188,7 @@ TEST_F(Parts, AddedTokensFlags) {
   };
   EXPECT_EQ(has("x <w> y", 512), 1);
   EXPECT_EQ(has("<w>", 512), 1);
-  EXPECT_EQ(has("x<w> y", 512), 0);  // <w> is inside of a word
+  EXPECT_EQ(has("x<w> y", 512), 0);  // <w> stands inside a word
   EXPECT_EQ(has("x <w>_", 512), 0);
   EXPECT_EQ(has("\xC3\xA9<w>", 512), 0);
   EXPECT_EQ(has(".<w>.", 512), 1);

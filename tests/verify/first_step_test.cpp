@@ -21,7 +21,7 @@ TEST(FirstStep, LossesAgreeOnEveryMesh) {
     });
 }
 
-// PyTorch's AdamW decays every parameter, also those that training leaves out by default.
+// PyTorch's AdamW decays every parameter; training leaves out some by default.
 TEST(FirstStep, EveryParameterDecays) {
   EditedFixture f("mamba2");
   const VerifyReport r = f.report();

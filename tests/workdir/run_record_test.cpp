@@ -79,7 +79,7 @@ TEST_F(RunRecords, AnOldRunIsMovedAside) {
   EXPECT_THAT(list_dir(dir / "previous"), ElementsAre(kOld, kOld + "-2"));
 }
 
-// A new run that goes on with metrics cuts them: the old run keeps a copy.
+// A new run that continues metrics cuts them: the old run keeps a copy.
 TEST_F(RunRecords, CopiedFilesStay) {
   TempDir dir(TempDir::in_memory);
   spill(dir / "metrics.jsonl", "1\n2\n");

@@ -7,7 +7,7 @@
 namespace redco {
 
 // 2000 and 200 sentences about a film, "label": positive or negative. In a sentence of two halves, the half
-// after "but" decides; "not" negates a word.
+// after "but" decides; "not" negates the next word.
 std::string review_lines(bool evaluation);
 // 2000 and 200 pairs, "anna has a red kite" and "the kite is blue", "label": true or false.
 std::string statement_lines(bool evaluation);
