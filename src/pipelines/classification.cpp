@@ -13,6 +13,7 @@
 #include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
+#include "pipelines/answer_values.h"
 #include "pipelines/labelled_data.h"
 #include "pipelines/pipelines.h"
 
@@ -83,7 +84,7 @@ class Classification : public Pipeline {
     const i64 n = model->num_labels();
     const std::vector<std::string>& names = classes().names();
     const std::vector<double> logits =
-        to_values(model->apply_encoder(params, data().inputs(data().batch_of(examples)), ctx.apply));
+        answer_values(model->apply_encoder(params, data().inputs(data().batch_of(examples)), ctx.apply));
     std::vector<std::string> out;
     for (std::size_t r = 0; r < examples.size(); ++r) {
       const std::span<const double> row(logits.data() + r * static_cast<std::size_t>(n),

@@ -20,6 +20,7 @@
 #include "ops/select.h"
 #include "ops/shape.h"
 #include "pipeline/embedding_pipeline.h"
+#include "pipelines/answer_values.h"
 #include "pipelines/captioned_images.h"
 #include "pipelines/pipelines.h"
 
@@ -88,7 +89,7 @@ class Contrastive : public EmbeddingPipeline {
       std::vector<size_t> places;
       const Batch b = data().batch_of(examples, image, &places);
       if (places.empty()) continue;
-      const std::vector<double> all = to_values(image ? images(params, b, ctx) : texts(params, b, ctx));
+      const std::vector<double> all = answer_values(image ? images(params, b, ctx) : texts(params, b, ctx));
       const i64 width = model->num_labels();
       for (i64 r = 0; r < b.shape.rows; ++r)
         out[places[r]][image ? "image_embedding" : "text_embedding"] =

@@ -15,6 +15,7 @@
 #include "ops/elementwise.h"
 #include "ops/shape.h"
 #include "pipeline/embedding_pipeline.h"
+#include "pipelines/answer_values.h"
 #include "pipelines/embedding_losses.h"
 #include "pipelines/labelled_data.h"
 #include "pipelines/pipelines.h"
@@ -143,7 +144,7 @@ class SentenceEmbedding : public EmbeddingPipeline {
       Tensor e = embedding_of(params, b, name, ctx);
       if (const auto& d = settings->embedding.dimensions) e = narrow(e, 1, 0, *d);
       if (setup().normalize) e = unit_rows(e);
-      const std::vector<double> values = to_values(e);
+      const std::vector<double> values = answer_values(e);
       const size_t n = static_cast<size_t>(e.size(1));
       for (size_t r = 0; r < rows.size(); ++r) {
         std::string numbers;

@@ -13,6 +13,7 @@
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "ops/shape.h"
+#include "pipelines/answer_values.h"
 #include "pipelines/labelled_data.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/qa_texts.h"
@@ -163,7 +164,7 @@ class QuestionAnswering : public Pipeline {
         b.shape.length = std::max(b.shape.length, static_cast<i64>(places[first + r].row.ids.size()));
       }
       add_rows(b, rows);
-      const std::vector<double> z = to_values(logits_of(params, b, ctx));
+      const std::vector<double> z = answer_values(logits_of(params, b, ctx));
       for (size_t r = 0; r < n; ++r) {
         const Place& p = places[first + r];
         search(

@@ -12,6 +12,7 @@
 #include "ops/shape.h"
 #include "pipeline/indexed_data.h"
 #include "pipeline/records.h"
+#include "pipelines/answer_values.h"
 #include "pipelines/labelled_images.h"
 
 namespace redco {
@@ -105,7 +106,7 @@ Tensor count_right(const Tensor& logits, const Tensor& labels) {
 }
 
 std::vector<std::string> class_answers(const Tensor& logits, std::span<const Example> examples) {
-  const std::vector<double> values = to_values(logits);
+  const std::vector<double> values = answer_values(logits);
   const auto classes = static_cast<std::ptrdiff_t>(logits.size(-1));
   std::vector<std::string> out;
   for (auto row = values.begin(); row != values.end(); row += classes)

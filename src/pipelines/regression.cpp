@@ -8,6 +8,7 @@
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
+#include "pipelines/answer_values.h"
 #include "pipelines/labelled_data.h"
 #include "pipelines/pipelines.h"
 
@@ -57,7 +58,7 @@ class Regression : public Pipeline {
   std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,
                                    const StepContext& ctx) const override {
     const std::vector<double> y =
-        to_values(model->apply_encoder(params, data().inputs(data().batch_of(examples)), ctx.apply));
+        answer_values(model->apply_encoder(params, data().inputs(data().batch_of(examples)), ctx.apply));
     const std::size_t n = static_cast<std::size_t>(model->num_labels());
     std::vector<std::string> out;
     for (std::size_t r = 0; r < examples.size(); ++r)

@@ -14,6 +14,7 @@
 #include "pipeline/chat_records.h"
 #include "pipeline/text_scores.h"
 #include "pipeline/token_rows.h"
+#include "pipelines/answer_values.h"
 #include "pipelines/labelled_data.h"
 #include "pipelines/pipelines.h"
 
@@ -93,7 +94,7 @@ class RewardModel : public Pipeline {
     std::vector<std::vector<i32>> texts;
     for (const Example& e : examples) texts.push_back(e.ids.at(e.ids.count("text") ? "text" : kScored[0]));
     std::vector<std::string> out;
-    for (const double r : to_values(text_scores(*model, params, texts)))
+    for (const double r : answer_values(text_scores(*model, params, texts)))
       out.push_back(fmt::format(R"({{"prediction":{}}})", json_number(static_cast<float>(r))));
     return out;
   }

@@ -7,6 +7,7 @@
 #include "ops/create.h"
 #include "ops/shape.h"
 #include "pipeline/longest_first.h"
+#include "pipelines/answer_values.h"
 
 namespace redco {
 
@@ -159,7 +160,7 @@ std::vector<std::vector<double>> TextGroups::scores(const ParamTree& params,
       b.shape.length = std::max(b.shape.length, static_cast<i64>(examples[i].ids.at(name).size()));
     }
     add(b, rows, "0", "");
-    const std::vector<double> values = to_values(outputs(params, b, "", ctx));
+    const std::vector<double> values = answer_values(outputs(params, b, "", ctx));
     for (i64 r = 0; r < n; ++r) {
       const auto& [i, name] = texts[static_cast<size_t>(order[static_cast<size_t>(first + r)])];
       out[i][static_cast<size_t>(std::stol(name))] = values[static_cast<size_t>(r)];

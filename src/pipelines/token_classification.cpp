@@ -11,6 +11,7 @@
 #include "ops/create.h"
 #include "ops/cross_entropy.h"
 #include "ops/reduce.h"
+#include "pipelines/answer_values.h"
 #include "pipelines/labelled_data.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/tagged_texts.h"
@@ -152,7 +153,7 @@ class TokenClassification : public Pipeline {
         b.shape.length = std::max(b.shape.length, static_cast<i64>(windows[first + r].ids.size()));
       }
       add_rows(b, rows);
-      const std::vector<double> logits = to_values(logits_of(params, b, ctx));
+      const std::vector<double> logits = answer_values(logits_of(params, b, ctx));
       const auto labels = static_cast<size_t>(model->num_labels());
       for (size_t r = 0; r < n; ++r) {
         const Window& w = windows[first + r];

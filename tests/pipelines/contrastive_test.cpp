@@ -7,6 +7,7 @@
 
 #include "autograd/grad.h"
 #include "base/error.h"
+#include "ops/elementwise.h"
 #include "pipeline/embedding_pipeline.h"
 #include "pipelines/pipelines.h"
 #include "support/error_text.h"
@@ -177,6 +178,24 @@ TEST(Contrastive, AnswersAreEmbeddingsAndRecallIsTheirs) {
     EXPECT_THAT(names, ::testing::ElementsAre("image_to_text_recall_1", "image_to_text_recall_5", "loss",
                                               "text_to_image_recall_1", "text_to_image_recall_5"));
     EXPECT_GE(e.metrics.at("image_to_text_recall_5"), e.metrics.at("image_to_text_recall_1"));
+  });
+}
+
+TEST(Contrastive, OutputsThatAreNotFiniteMakeNoAnswer) {
+  on_one_rank([](Context&) {
+    ContrastiveJob job("auto", nullptr, kClip);
+    job.make();
+    for (size_t i = 0; i < job.params->size(); ++i)
+      if (job.params->specs()[i].name == "text_projection.weight")
+        job.params->values()[i] = scale(job.params->values()[i], std::numeric_limits<double>::quiet_NaN());
+    Example e;
+    e.ids["labels"] = {5, 256};
+    try {
+      job.pipeline->predict(*job.params, std::span(&e, 1), {});
+      ADD_FAILURE() << "an answer";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::non_finite) << error.what();
+    }
   });
 }
 
