@@ -47,6 +47,8 @@ std::vector<Place> places_of(const ParamSpec& s, const std::vector<redco::Range>
       std::swap(p.box[0], p.box[1]);
       std::swap(p.strides[0], p.strides[1]);
     }
+    if (s.stored.shape.empty())
+      p.box.clear(), p.strides.clear();  // a scalar, whose parameter has one element
     out.push_back(std::move(p));
     r += last - first;
   }

@@ -23,9 +23,21 @@ namespace {
 
 constexpr i64 kRows = 2, kTokens = 32;  // of the check
 
-// Logits of fixed arbitrary tokens.
+// Embeddings of fixed arbitrary images.
+std::vector<double> some_image_embeddings(const Model& m, const ParamTree& p) {
+  const ImageShape& image = m.image_shape();
+  const Shape shape = {kRows, image.channels, image.height, image.width};
+  std::vector<float> values(static_cast<size_t>(numel(shape)));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(7919 * i % 1001) / 500.F - 1.F;
+  return to_values(
+      m.apply_encoder(p, {.pixel_values = from_values(shape, std::span<const float>(values))}, {}));
+}
+
+// Logits of fixed arbitrary tokens, or embeddings.
 std::vector<double> some_logits(const Model& m, const ParamTree& p) {
   NoGrad off;
+  if (m.vocab_size() == 0 && m.task() == ModelTask::image_text_contrastive)
+    return some_image_embeddings(m, p);
   const Shape shape = {kRows, std::min(kTokens, m.max_length())};
   std::vector<i32> ids, positions;
   const std::vector<i32> mask(shape[1], 1);
@@ -39,6 +51,12 @@ std::vector<double> some_logits(const Model& m, const ParamTree& p) {
   DecoderInputs in{input, from_ids(shape, positions), {}};
   if (m.task() == ModelTask::seq2seq_lm) {
     in.memory = m.encode(p, {.input_ids = input}, {});
+  } else if (m.task() == ModelTask::image_text_contrastive) {
+    std::vector<double> out = to_values(m.apply_encoder(p, {.input_ids = input}, {}));
+    if (m.image_shape().channels == 0) return out;
+    const std::vector<double> of_images = some_image_embeddings(m, p);
+    out.insert(out.end(), of_images.begin(), of_images.end());
+    return out;
   } else if (m.task() != ModelTask::causal_lm) {
     throw UsageError("[merge] models for {} can't be merged", name_of(m.task()));
   }

@@ -46,6 +46,8 @@ const char* name_of(ModelTask task) {
       return "vector-regression";
     case ModelTask::text_to_image:
       return "text-to-image";
+    case ModelTask::image_text_contrastive:
+      return "image-text-contrastive";
   }
   return "";
 }
@@ -236,6 +238,12 @@ constexpr Family kFamilies[] = {
     {"vit", make_vit, "", false},
     {"deit", make_deit, "", false},
     {"dinov2", make_dinov2, "", false},
+    {"clip", make_dual_encoder},
+    {"clip_text_model", make_dual_encoder},
+    {"clip_vision_model", make_dual_encoder, "", false},
+    {"siglip", make_dual_encoder},
+    {"siglip_text_model", make_dual_encoder},
+    {"siglip_vision_model", make_dual_encoder, "", false},
     {"vision-encoder-decoder", make_vision_encoder_decoder},
     {"cnn", make_cnn, "", false},
     {"mlp", make_mlp, "", false},

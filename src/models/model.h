@@ -54,6 +54,7 @@ enum class ModelTask : std::uint8_t {
   image_classification,     // apply_encoder
   vector_regression,        // apply_encoder
   text_to_image,            // encode the caption, then apply_encoder with a noisy image
+  image_text_contrastive,   // apply_encoder of an image or of a text: embeddings
 };
 const char* name_of(ModelTask task);  // causal-lm, seq2seq-lm, ...
 
@@ -74,12 +75,16 @@ class Model {
   }
   bool generates_text() const { return task_ == ModelTask::causal_lm || is_encoder_decoder(); }
   // Classification and regression: the number of outputs per example, and the config's problem_type
-  // ("regression", "single_label_classification", ...; "" if absent).
+  // ("regression", "single_label_classification", ...; "" if absent). Of image_text_contrastive: the width of
+  // an embedding.
   i64 num_labels() const { return num_labels_; }
   const std::string& problem_type() const { return problem_type_; }
   const ImageShape& image_shape() const { return image_shape_; }
   // Input features of a model on feature vectors; else 0.
   i64 n_features() const { return n_features_; }
+  // Whether every text is padded to max_length() tokens and attention includes the padding, as in the
+  // training of SigLIP; then key_mask is not set.
+  bool pads_texts() const { return pads_texts_; }
   const ModelParams& params() const { return params_; }
   // The width of last_hidden_state(); 0: the family does not give it.
   i64 hidden_size() const { return hidden_size_; }
@@ -110,7 +115,8 @@ class Model {
   Tensor encode(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const;
   // Logits of an encoder alone: [B, S, V] of masked_lm, [B, S, labels] of token_classification and
   // question_answering (2 labels), [B, labels] of a classification or regression, [B, 1] of multiple_choice;
-  // without head its last hidden state [B, S, C].
+  // without head its last hidden state [B, S, C]. Image-text-contrastive: the embeddings [B, num_labels] of
+  // in.pixel_values or of in.input_ids, not scaled to length 1.
   // Text-to-image: the velocity [B, channels, height, width] of in.pixel_values at the times in.features.
   Tensor apply_encoder(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const;
 
@@ -153,7 +159,7 @@ class Model {
   ModelParams params_;
   i64 vocab_size_ = 0, max_length_ = 0, n_layers_ = 0;
   ModelTask task_ = ModelTask::causal_lm;
-  bool relative_positions_ = false;
+  bool relative_positions_ = false, pads_texts_ = false;
   i32 decoder_start_token_id_ = -1, pad_token_id_ = -1;
   i64 num_labels_ = 0, n_features_ = 0;
   i64 hidden_size_ = 0;  // set it if decode() or encode_outputs() follow ApplyOptions::head

@@ -38,10 +38,11 @@ PatchGrid read_patch_grid(ModelConfig& c, i64 default_patch) {
   return g;
 }
 
-void declare_patches(SpecBuilder& b, const std::string& name, const PatchGrid& g, i64 width, double std) {
+void declare_patches(SpecBuilder& b, const std::string& name, const PatchGrid& g, i64 width, double std,
+                     bool bias) {
   b.add(name + ".weight", {width, g.image.channels, g.patch_height, g.patch_width}, ParamKind::conv,
         {Init::Kind::normal, std});
-  b.add(name + ".bias", {width}, ParamKind::bias, {Init::Kind::zeros, 0});
+  if (bias) b.add(name + ".bias", {width}, ParamKind::bias, {Init::Kind::zeros, 0});
 }
 
 // Patches do not overlap, so the convolution is a linear layer on the pixels of each patch.
@@ -57,7 +58,7 @@ Tensor embed_patches(const ParamTree& p, const std::string& name, const PatchGri
       permute(reshape(pixels, {B, channels, g.rows(), g.patch_height, g.columns(), g.patch_width}),
               {0, 2, 4, 1, 3, 5});
   const Tensor& w = p[name + ".weight"];
-  return linear(reshape(cut, {B, g.count(), size}), reshape(w, {w.size(0), size}), p[name + ".bias"]);
+  return linear(reshape(cut, {B, g.count(), size}), reshape(w, {w.size(0), size}), p.find(name + ".bias"));
 }
 
 }  // namespace redco

@@ -22,8 +22,9 @@ struct PatchGrid {
 // width].
 PatchGrid read_patch_grid(ModelConfig& c, i64 default_patch = 16);
 
-// The projection of patches, stored as a convolution with bias.
-void declare_patches(SpecBuilder& b, const std::string& name, const PatchGrid& g, i64 width, double std);
+// The projection of patches, stored as a convolution.
+void declare_patches(SpecBuilder& b, const std::string& name, const PatchGrid& g, i64 width, double std,
+                     bool bias = true);
 // Images [B, channels, height, width] -> [B, S, C]. ContentsError for images of another size.
 Tensor embed_patches(const ParamTree& p, const std::string& name, const PatchGrid& g, const Tensor& pixels);
 

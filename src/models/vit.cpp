@@ -36,33 +36,35 @@ VitEncoder::VitEncoder(ModelConfig& c, std::string prefix, VitSwitches switches)
     c.fail("num_attention_heads", fmt::format("expected a divisor of hidden_size={}", width_));
   heads_ = {H, H, width_ / H};
   patches_ = read_patch_grid(c, switches_.default_patch);
-  activation_ = c.activation_or("hidden_act", "gelu");
+  activation_ = c.activation_or("hidden_act", switches_.default_activation);
   dropout_ = c.rate_or("hidden_dropout_prob", 0);
   branch_dropout_ = switches_.branch_scale > 0 ? 0 : dropout_;  // DINOv2 drops embeddings only
-  attention_dropout_ = c.rate_or("attention_probs_dropout_prob", 0);
+  attention_dropout_ = c.rate_or(switches_.attention_dropout, 0);
   qkv_bias_ = c.boolean_or("qkv_bias", true);
   eps_ = c.positive_or("layer_norm_eps", switches_.default_eps);
   std_ = c.number_or("initializer_range", 0.02);
   c.inert({"encoder_stride"});  // of masked image modelling
 }
 
-std::string VitEncoder::layer(i64 i) const { return at(fmt::format("encoder.layer.{}", i)); }
+std::string VitEncoder::layer(i64 i) const { return at(fmt::format("{}.{}", switches_.layers, i)); }
 
 void VitEncoder::declare(SpecBuilder& b) const {
   const auto [H, K, D] = heads_;
   const HeadsOf q{0, H, K, D, false}, kv{0, H, K, D, true}, o{1, H, K, D, false};
   for (const std::string& token : switches_.tokens)
-    b.add(at("embeddings." + token), {1, 1, width_}, ParamKind::other, {Init::Kind::normal, std_});
+    b.add(at("embeddings." + token), switches_.flat ? Shape{width_} : Shape{1, 1, width_}, ParamKind::other,
+          {Init::Kind::normal, std_});
   if (switches_.mask_token) b.buffer(at("embeddings.mask_token"), {1, width_}, ParamKind::other);
-  b.add(at("embeddings.position_embeddings"), {1, positions(), width_}, ParamKind::embedding,
-        {Init::Kind::normal, std_});
-  declare_patches(b, at("embeddings.patch_embeddings.projection"), patches_, width_, std_);
+  b.add(at(switches_.positions), switches_.flat ? Shape{positions(), width_} : Shape{1, positions(), width_},
+        ParamKind::embedding, {Init::Kind::normal, std_});
+  declare_patches(b, at(switches_.patches), patches_, width_, std_, switches_.patch_bias);
+  if (!switches_.input_norm.empty()) b.norm(at(switches_.input_norm), width_, true);
   for (i64 i = 0; i < layers_; ++i) {
-    const std::string h = layer(i), a = h + ".attention.";
-    b.linear(a + "attention.query", width_, width_, qkv_bias_, std_, false, q);
-    b.linear(a + "attention.key", width_, width_, qkv_bias_, std_, false, kv);
-    b.linear(a + "attention.value", width_, width_, qkv_bias_, std_, false, kv);
-    b.linear(a + "output.dense", width_, width_, true, std_, false, o);
+    const std::string h = layer(i);
+    b.linear(h + "." + switches_.q, width_, width_, qkv_bias_, std_, false, q);
+    b.linear(h + "." + switches_.k, width_, width_, qkv_bias_, std_, false, kv);
+    b.linear(h + "." + switches_.v, width_, width_, qkv_bias_, std_, false, kv);
+    b.linear(h + "." + switches_.out, width_, width_, true, std_, false, o);
     if (switches_.gate_up.empty())
       b.linear(h + "." + switches_.up, inner_, width_, true, std_).role = Role::first;
     else
@@ -77,16 +79,34 @@ void VitEncoder::declare(SpecBuilder& b) const {
       b.add(fmt::format("{}.layer_scale{}.lambda1", h, branch), {width_}, ParamKind::other,
             {Init::Kind::constant, switches_.branch_scale});
   }
-  b.norm(at("layernorm"), width_, true);
+  b.norm(at(switches_.final_norm), width_, true);
+  if (!switches_.pooling_head.empty()) declare_pooling_head(b);
+}
+
+// torch.nn.MultiheadAttention stores queries, keys and values as one tensor.
+void VitEncoder::declare_pooling_head(SpecBuilder& b) const {
+  const std::string head = at(switches_.pooling_head) + ".", fused = head + "attention.in_proj";
+  const auto [H, K, D] = heads_;
+  const HeadsOf q{0, H, K, D, false}, kv{0, H, K, D, true}, o{1, H, K, D, false};
+  b.add(head + "probe", {1, 1, width_}, ParamKind::other, {Init::Kind::normal, std_});
+  b.fused(fused, {{"q", width_, q}, {"k", width_, kv}, {"v", width_, kv}}, width_, true, std_, false);
+  b.rename_stored(fused + ".weight", fused + "_weight");
+  b.rename_stored(fused + ".bias", fused + "_bias");
+  b.linear(head + "attention.out_proj", width_, width_, true, std_, false, o);
+  b.norm(head + "layernorm", width_, true);
+  b.linear(head + switches_.up, inner_, width_, true, std_).role = Role::first;
+  b.linear(head + switches_.down, width_, inner_, true, std_).role = Role::second;
 }
 
 Tensor VitEncoder::embed(const ParamTree& p, const Tensor& pixels) const {
-  const Tensor patches = embed_patches(p, at("embeddings.patch_embeddings.projection"), patches_, pixels);
+  const Tensor patches = embed_patches(p, at(switches_.patches), patches_, pixels);
   std::vector<Tensor> parts;
   for (const std::string& token : switches_.tokens)
     parts.push_back(broadcast_to(p[at("embeddings." + token)], {pixels.size(0), 1, width_}));
   parts.push_back(patches);
-  return concat(parts, 1) + p[at("embeddings.position_embeddings")];
+  const Tensor x = concat(parts, 1) + p[at(switches_.positions)];
+  return switches_.input_norm.empty() ? x
+                                      : layer_norm(p, at(switches_.input_norm), x, eps_, NormResult::stream);
 }
 
 Tensor VitEncoder::scaled(const ParamTree& p, const std::string& layer, int branch, const Tensor& y) const {
@@ -105,19 +125,15 @@ Tensor VitEncoder::mlp(const ParamTree& p, const ApplyOptions& o, const std::str
 }
 
 Tensor VitEncoder::block(const ParamTree& p, const ApplyOptions& o, i64 i, const Tensor& x0) const {
-  const std::string h = layer(i), a = h + ".attention.";
+  const std::string h = layer(i), l = h + ".";
   Tensor x = x0;
   {
     Scope s("attention");
     const AttentionSettings settings{.scale = 1 / std::sqrt(static_cast<double>(heads_.head_dim)),
                                      .causal = false,
                                      .dropout = attention_dropout_};
-    const AttentionBlock attention = {a + "attention.query",
-                                      a + "attention.key",
-                                      a + "attention.value",
-                                      a + "output.dense",
-                                      heads_,
-                                      settings};
+    const AttentionBlock attention = {l + switches_.q,   l + switches_.k, l + switches_.v,
+                                      l + switches_.out, heads_,          settings};
     const Tensor a0 = layer_norm(p, h + "." + switches_.first_norm, x, eps_);
     const Tensor attended = activation(o, i, ".attention", self_attention(p, attention, o, i, a0, {}));
     const Tensor y = scaled(p, h, 1, residual(o, attended));
@@ -146,7 +162,29 @@ Tensor VitEncoder::run(const ParamTree& p, const Tensor& pixels, const ApplyOpti
     x = activation(o, i, "", x);
   }
   if (o.hidden_states) o.hidden_states->push_back(x);  // before the last norm
-  return activation(o, "final_norm", gather_tokens(o, layer_norm(p, at("layernorm"), x, eps_)));
+  if (!switches_.norm_pooled) x = layer_norm(p, at(switches_.final_norm), x, eps_);
+  return activation(o, "final_norm", gather_tokens(o, x));
+}
+
+Tensor VitEncoder::pool(const ParamTree& p, const Tensor& x, const ApplyOptions& o) const {
+  Scope s("pooling");
+  const i64 B = x.size(0);
+  if (switches_.pooling_head.empty()) {
+    const Tensor token = reshape(narrow(x, 1, 0, 1), {B, width_});
+    return switches_.norm_pooled ? layer_norm(p, at(switches_.final_norm), token, eps_) : token;
+  }
+  const std::string head = at(switches_.pooling_head) + ".", fused = head + "attention.in_proj";
+  const AttentionBlock attention = {
+      {fused, "q"}, {fused, "k"},
+      {fused, "v"}, head + "attention.out_proj",
+      heads_,       {.scale = 1 / std::sqrt(static_cast<double>(heads_.head_dim)), .causal = false}};
+  ApplyOptions own = o;
+  own.cache = nullptr;
+  own.sequence_parallel = false;  // one token
+  const Tensor query = broadcast_to(p[head + "probe"], {B, 1, width_});
+  const Tensor y = cross_attention(p, attention, own, 0, query, x, {});
+  const Tensor z = mlp(p, own, at(switches_.pooling_head), layer_norm(p, head + "layernorm", y, eps_));
+  return reshape(y + z, {B, width_});
 }
 
 namespace {

@@ -24,7 +24,7 @@ const Tokenizer& required(const Tokenizer* tokenizer, const Model& text) {
 
 CaptionedImages::CaptionedImages(const Model& images, const Model& text, const Tokenizer* tokenizer,
                                  std::shared_ptr<const PipelineSettings> settings)
-    : images_(images), text_(text), tokenizer_(required(tokenizer, text)), settings_(std::move(settings)) {}
+    : images_(images), text_(text), tokenizer_(tokenizer), settings_(std::move(settings)) {}
 
 CaptionLines CaptionedImages::lines(const std::string& format) const {
   const DataSettings& data = settings_->data;
@@ -32,7 +32,7 @@ CaptionLines CaptionedImages::lines(const std::string& format) const {
   s.format = format;
   s.fields.source = data.fields.image;
   s.fields.target = data.fields.caption;
-  return {tokenizer_, std::move(s)};
+  return {required(tokenizer_, text_), std::move(s)};
 }
 
 ImagePreprocess CaptionedImages::preprocess() const {
@@ -105,8 +105,10 @@ void CaptionedImages::collate(std::span<const Example> rows, Batch& b) const {
   if (!any([](const Example& e) { return e.ids.count("labels") > 0; })) return;
   std::vector<Example> masks(rows.size());
   for (size_t r = 0; r < rows.size(); ++r) masks[r].ids["mask"].assign(rows[r].ids.at("labels").size(), 1);
-  b.fields["input_ids"] = id_rows(rows, b.shape, "labels", std::max(0, text_.pad_token_id()));
-  b.fields["mask"] = id_rows(masks, b.shape, "mask", 0);
+  BatchShape shape = b.shape;
+  if (text_.pads_texts()) shape.length = text_.max_length();
+  b.fields["input_ids"] = id_rows(rows, shape, "labels", std::max(0, text_.pad_token_id()));
+  if (!text_.pads_texts()) b.fields["mask"] = id_rows(masks, shape, "mask", 0);
 }
 
 Batch CaptionedImages::batch_of(std::span<const Example> examples, bool image,

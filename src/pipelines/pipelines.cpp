@@ -99,6 +99,11 @@ std::string scoring(const std::string& family) {
   return name.ends_with("ForSequenceClassification") ? name : "";
 }
 
+// Models with both towers, and classifiers of images or texts.
+std::string embedding_pairs(const std::string& family) {
+  return family == "clip" ? "CLIPModel" : family == "siglip" ? "SiglipModel" : labelling(family);
+}
+
 std::string image_to_text(const std::string& family) {
   return family == "vision-encoder-decoder" ? "VisionEncoderDecoderModel" : "";
 }
@@ -180,7 +185,7 @@ const std::vector<PipelineInfo>& pipelines() {
        .metrics = {{"recall",
                     {"image_to_text_recall_1", "image_to_text_recall_5", "text_to_image_recall_1",
                      "text_to_image_recall_5"}}},
-       .architecture = labelling,
+       .architecture = embedding_pairs,
        .new_head = true},
       {.name = "embedding",
        .make = make_embedding_pipeline,

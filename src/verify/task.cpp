@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "ops/create.h"
 #include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
+#include "pipelines/pair_losses.h"
+#include "pipelines/pooling.h"
 
 namespace redco {
 
@@ -84,6 +88,22 @@ TaskInputs read_image_inputs(const Expected& e) {
   return in;
 }
 
+// Images `pixel_values` and their texts `input_ids`, with `attention_mask` unless the model pads texts.
+TaskInputs read_pair_inputs(const Model& model, const Expected& e) {
+  TaskInputs in;
+  in.pairs = true;
+  if (model.image_shape().channels > 0) in.encoder.pixel_values = read_images(e);
+  if (model.vocab_size() == 0) return in;
+  e.check_ids("input_ids", model.vocab_size());
+  const Shape texts = e.shape("input_ids");
+  in.caption.input_ids = from_ids(texts, e.ids("input_ids"), batch_layout());
+  in.encoder_mask = read_mask(e, "attention_mask", "input_ids");
+  if (!in.encoder_mask.values.empty())
+    in.caption.key_mask = from_ids(texts, in.encoder_mask.values, batch_layout());
+  if (in.encoder.pixel_values.defined()) in.n_targets = texts[0];
+  return in;
+}
+
 // One class per row, or the values of a regression.
 void set_labels(TaskInputs& in, const Model& model, const Expected& e, i64 rows) {
   if (model.problem_type() == "regression" && e.has("labels")) {
@@ -150,6 +170,7 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e) {
   if (two && !e.has("decoder_input_ids") && !e.has("labels"))
     throw ContentsError("[verify] {}: a {} model needs 'decoder_input_ids' or 'labels'", e.path(),
                         name_of(model.task()));
+  if (model.task() == ModelTask::image_text_contrastive) return read_pair_inputs(model, e);
   const bool images = reads_images(model);
   if (!images && model.n_features() == 0) e.check_ids("input_ids", model.vocab_size());
   if (model.task() == ModelTask::text_to_image) return read_image_inputs(e);
@@ -205,9 +226,10 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e) {
 
 const PositionMask* mask_of(const Model& model, const TaskInputs& in, const std::string& tensor) {
   if (model.task() == ModelTask::text_to_image) return nullptr;  // of the patches none is hidden
+  if (in.pairs && !tensor.starts_with("text_hidden.")) return nullptr;
   // Logits of whole rows have no positions.
   if (is_encoder(model) && tensor == "logits" && model.task() != ModelTask::masked_lm) return nullptr;
-  const bool encoder = is_encoder(model) || tensor.starts_with("encoder_hidden.");
+  const bool encoder = in.pairs || is_encoder(model) || tensor.starts_with("encoder_hidden.");
   const PositionMask& mask = encoder ? in.encoder_mask : in.decoder_mask;
   return mask.values.empty() ? nullptr : &mask;
 }
@@ -229,6 +251,19 @@ Tensor task_logits(const Model& model, const ParamTree& params, const TaskInputs
     keep("hidden");
     return y;
   }
+  if (in.pairs) {
+    std::map<std::string, Tensor> rows;
+    for (const EncoderInputs& one : {in.encoder, in.caption}) {
+      const bool image = one.pixel_values.defined();
+      if (!image && !one.input_ids.defined()) continue;
+      const std::string name = image ? "image" : "text";
+      rows[name] = unit_rows(model.apply_encoder(params, one, o));
+      keep(image ? "image_hidden" : "text_hidden");
+      if (hidden) (*hidden)[name + "_embeds"] = rows[name];
+    }
+    if (rows.size() == 1) return rows.begin()->second;
+    return pair_logits(rows["image"], rows["text"], params["logit_scale"], params.find("logit_bias"));
+  }
   if (is_encoder(model)) {
     const Tensor logits = model.apply_encoder(params, in.encoder, o);
     keep("hidden");
@@ -244,7 +279,15 @@ Tensor task_logits(const Model& model, const ParamTree& params, const TaskInputs
   return logits;
 }
 
-Tensor task_loss(const TaskInputs& in, const Tensor& logits) {
+Tensor task_loss(const Model& model, const TaskInputs& in, const Tensor& logits) {
+  if (in.pairs && in.n_targets > 0) {
+    const auto& specs = model.params().specs;
+    const bool sigmoid =
+        std::any_of(specs.begin(), specs.end(), [](const ParamSpec& s) { return s.name == "logit_bias"; });
+    const Tensor sum = sigmoid ? sigmoid_pair_loss(logits) : softmax_pair_loss(logits);
+    return scale(sum, 1.0 / static_cast<double>(in.n_targets));
+  }
+  if (in.pairs) return scale(sum_all(logits), 0);  // a tower alone has no loss
   const Tensor losses = in.values.defined() ? square(logits - in.values) : cross_entropy(logits, in.targets);
   return scale(sum_all(losses), in.n_targets ? 1.0 / static_cast<double>(in.n_targets) : 0.0);
 }

@@ -24,6 +24,11 @@ bool is_text_encoder(const std::string& family) {
   return kEncoders.contains(family);
 }
 
+// Half of a model that embeds images and texts.
+bool is_tower(const std::string& family) {
+  return family.starts_with("clip_") || family.starts_with("siglip_");
+}
+
 // Small models of each family, with only the required keys.
 Json minimal(const std::string& family) {
   if (family == "gpt2")
@@ -82,6 +87,16 @@ Json minimal(const std::string& family) {
             {"num_attention_heads", 2}};
   if (family == "cnn") return {{"model_type", family}};
   if (family == "mlp") return {{"model_type", family}, {"input_size", 3}, {"hidden_sizes", {8, 8}}};
+  if (family == "clip" || family == "siglip")
+    return {{"model_type", family},
+            {"text_config", minimal(family + "_text_model")},
+            {"vision_config", minimal(family + "_vision_model")}};
+  if (is_tower(family))
+    return {{"model_type", family},
+            {"hidden_size", 8},
+            {"num_hidden_layers", 2},
+            {"num_attention_heads", 2},
+            {"intermediate_size", 16}};
   if (family == "vision-encoder-decoder")
     return {{"model_type", family}, {"encoder", minimal("vit")}, {"decoder", minimal("gpt2")}};
   if (family == "distilbert")
@@ -127,7 +142,8 @@ TEST(ModelConfigs, EveryFamilyNeedsItsSizes) {
     EXPECT_NO_THROW(make_from(whole)) << family;
     for (const auto& [key, value] : whole.items()) {
       if (key == "model_type" || key == "rotary_dim" || key == "num_key_value_heads") continue;
-      if (family == "vit" || family == "deit" || family == "dinov2" || is_text_encoder(family))
+      if (family == "vit" || family == "deit" || family == "dinov2" || is_text_encoder(family) ||
+          is_tower(family))
         continue;  // they have defaults of the base model
       Json json = whole;
       json.erase(key);
@@ -461,6 +477,14 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsWithTheSupportedOnes) {
       {"vit", {{"architectures", {"ViTForMaskedImageModeling"}}}, "ViTForImageClassification"},
       {"vit", {{"architectures", {"DeiTForImageClassificationWithTeacher"}}}, "ViTForImageClassification"},
       {"dinov2", {{"mlp_ratio", 0}}, "a number above 0"},
+      {"clip_text_model", {{"num_attention_heads", 3}}, "a divisor of hidden_size=8"},
+      {"clip_text_model", {{"architectures", {"CLIPModel"}}}, "CLIPTextModelWithProjection"},
+      {"clip_vision_model", {{"architectures", {"CLIPTextModel"}}}, "supported: CLIPVisionModel"},
+      {"siglip_vision_model", {{"vision_use_head", false}}, "supported: true"},
+      {"siglip",
+       {{"vision_config", {{"model_type", "siglip_vision_model"}}}},
+       "hidden_size=768 in vision_config"},
+      {"clip", {{"text_config_dict", {{"hidden_size", 9}}}}, "differs from 8 in text_config"},
       {"vision-encoder-decoder", {{"encoder", nullptr}}, "encoder"},
       {"mlp-mixer", {{"patch_size", 15}}, "is not divisible into patches"},
       {"mlp-mixer", {{"tokens_mlp_dim", 0}}, "at least 1"},

@@ -24,7 +24,8 @@ constexpr const char* kSharded[] = {"gpt2",         "gptj",
                                     "performer",    "mistral-window",
                                     "mamba2",       "dit",
                                     "falcon",       "bloom",
-                                    "deepseek_v3"};
+                                    "deepseek_v3",  "clip",
+                                    "siglip"};
 
 class SequenceParallel : public ::testing::TestWithParam<const char*> {};
 
