@@ -24,9 +24,9 @@ FIXTURES = {
         projection_dim=12, logit_scale_init_value=1.5)),
     "clip-text": (tf.CLIPTextModelWithProjection, tf.CLIPTextConfig(**TEXT)),
     "clip-vision": (tf.CLIPVisionModelWithProjection, tf.CLIPVisionConfig(**VISION)),
-    # Texts fill all positions.
+    # Texts fill all positions, and patches not the whole image.
     "siglip": (tf.SiglipModel, tf.SiglipConfig(
-        text_config=dict(TEXT, projection_size=24), vision_config=VISION)),
+        text_config=dict(TEXT, projection_size=24), vision_config=dict(VISION, image_size=14))),
     "siglip-text": (tf.SiglipTextModel, tf.SiglipTextConfig(**TEXT)),
 }
 
@@ -85,7 +85,8 @@ def make(name, kind, config):
         if "siglip" not in name:
             inputs["attention_mask"] = mask
     if "text" not in name:
-        inputs["pixel_values"] = torch.randn(3, 3, VISION["image_size"], VISION["image_size"], generator=generator)
+        size = getattr(config, "vision_config", config).image_size
+        inputs["pixel_values"] = torch.randn(3, 3, size, size, generator=generator)
     results = compute(model, inputs)
     wide = compute(model.double(), {k: v.double() if v.is_floating_point() else v for k, v in inputs.items()})
     model.float()

@@ -306,8 +306,9 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
       give("bos_token_id", ids.bos ? ids.bos : ids.eos);
       give("eos_token_id", ids.eos);
       give("pad_token_id", ids.pad ? ids.pad : ids.eos);
-      // T5's outputs begin with the padding token, BART's with the end token.
-      if (*job.model.arch == "t5") give("decoder_start_token_id", ids.pad ? ids.pad : ids.eos);
+      // Outputs of T5 and mT5 begin with the padding token, BART's with the end token.
+      if (*job.model.arch == "t5" || *job.model.arch == "mt5")
+        give("decoder_start_token_id", ids.pad ? ids.pad : ids.eos);
       if (*job.model.arch == "bart") give("decoder_start_token_id", ids.eos);
     }
     if (*job.model.arch == "vision-encoder-decoder") add_parts(j);

@@ -29,6 +29,7 @@ VitSwitches image_tower_switches(bool siglip) {
   s.patches = "embeddings.patch_embedding";
   s.positions = "embeddings.position_embedding.weight";
   s.flat = true;
+  s.remainder = true;  // published: 384 pixels in patches of 14
   s.layers = "encoder.layers";
   s.q = "self_attn.q_proj";
   s.k = "self_attn.k_proj";

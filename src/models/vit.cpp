@@ -35,7 +35,7 @@ VitEncoder::VitEncoder(ModelConfig& c, std::string prefix, VitSwitches switches)
   if (width_ % H != 0)
     c.fail("num_attention_heads", fmt::format("expected a divisor of hidden_size={}", width_));
   heads_ = {H, H, width_ / H};
-  patches_ = read_patch_grid(c, switches_.default_patch);
+  patches_ = read_patch_grid(c, switches_.default_patch, switches_.remainder);
   activation_ = c.activation_or("hidden_act", switches_.default_activation);
   dropout_ = c.rate_or("hidden_dropout_prob", 0);
   branch_dropout_ = switches_.branch_scale > 0 ? 0 : dropout_;  // DINOv2 drops embeddings only

@@ -34,7 +34,8 @@ struct VitSwitches {
   bool mean_of_patches = false;  // the classifier also reads the mean of all patches
   std::string input_norm{};      // of tokens and patches, before the first layer
   bool patch_bias = true;
-  bool flat = false;  // tokens are [C] and positions a table [P, C]; else [1, 1, C] and [1, P, C]
+  bool remainder = false;  // see read_patch_grid()
+  bool flat = false;       // tokens are [C] and positions a table [P, C]; else [1, 1, C] and [1, P, C]
   std::string default_activation = "gelu", attention_dropout = "attention_probs_dropout_prob";
   // pool(). norm_pooled: run() omits the final norm, which pool() applies to the first token.
   bool norm_pooled = false;

@@ -19,10 +19,13 @@ std::string language_model(const std::string& family) { return language_model_cl
 std::string no_model(const std::string&) { return ""; }
 
 std::string text_to_text(const std::string& family) {
-  static const std::map<std::string, std::string> classes = {
-      {"t5", "T5ForConditionalGeneration"},           {"bart", "BartForConditionalGeneration"},
-      {"mbart", "MBartForConditionalGeneration"},     {"marian", "MarianMTModel"},
-      {"pegasus", "PegasusForConditionalGeneration"}, {"m2m_100", "M2M100ForConditionalGeneration"}};
+  static const std::map<std::string, std::string> classes = {{"t5", "T5ForConditionalGeneration"},
+                                                             {"mt5", "MT5ForConditionalGeneration"},
+                                                             {"bart", "BartForConditionalGeneration"},
+                                                             {"mbart", "MBartForConditionalGeneration"},
+                                                             {"marian", "MarianMTModel"},
+                                                             {"pegasus", "PegasusForConditionalGeneration"},
+                                                             {"m2m_100", "M2M100ForConditionalGeneration"}};
   const auto it = classes.find(family);
   return it == classes.end() ? "" : it->second;
 }

@@ -54,7 +54,7 @@ Json minimal(const std::string& family) {
   if (family == "gpt_neox" || family == "stablelm")  // a quarter of a head is rotated
     return {{"model_type", family},   {"vocab_size", 11},         {"hidden_size", 16},
             {"num_hidden_layers", 2}, {"num_attention_heads", 2}, {"intermediate_size", 16}};
-  if (family == "t5")
+  if (family == "t5" || family == "mt5")
     return {{"model_type", family}, {"vocab_size", 11}, {"d_model", 8},
             {"d_ff", 16},           {"num_layers", 2},  {"num_heads", 2}};
   if (family == "bart" || family == "mbart" || family == "marian" || family == "pegasus" ||
@@ -91,6 +91,7 @@ Json minimal(const std::string& family) {
     return {{"model_type", family},
             {"text_config", minimal(family + "_text_model")},
             {"vision_config", minimal(family + "_vision_model")}};
+  if (family == "gemma3") return {{"model_type", family}, {"text_config", minimal("gemma3_text")}};
   if (is_tower(family))
     return {{"model_type", family},
             {"hidden_size", 8},

@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(
                                          "falcon-mqa", "falcon-alibi", "bloom-variants", "mpt", "gpt_bigcode",
                                          "gpt_bigcode-heads", "stablelm", "stablelm-parallel", "olmo",
                                          "olmo3", "granite", "cohere", "glm", "glm4", "smollm3", "nemotron",
-                                         "exaone4", "deepseek_v2"),
+                                         "exaone4", "deepseek_v2", "gemma3-images"),
                        ::testing::ValuesIn(kMeshes)),
     param_name);
 
@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(
                                          "nomic_bert-class", "deberta_v2", "deberta-v2-mlm",
                                          "deberta-v2-conv", "deberta-v2-absolute",
                                          "deberta-v2-unused-table-class", "modernbert-untied", "camembert",
-                                         "marian", "m2m_100", "pegasus", "mbart"),
+                                         "marian", "m2m_100", "pegasus", "mbart", "mt5"),
                        ::testing::ValuesIn(kMeshes)),
     param_name);
 
