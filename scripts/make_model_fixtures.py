@@ -142,6 +142,14 @@ FIXTURES = {
                                                mscale=0.8, mscale_all_dim=0.6))),
     # Tied, scaled and gated together; stacks of different depth; buckets in the linear and the logarithmic range.
     "t5-variants": ("t5", dict(T5, feed_forward_proj="gated-silu", layer_norm_epsilon=1e-5)),
+    "mt5": ("mt5", dict(T5)),
+    # The text model of a folder with an image tower.
+    "gemma3-images": ("gemma3", dict(
+        text_config=dict(LLAMA, num_hidden_layers=3, num_key_value_heads=1, head_dim=8, sliding_window=4,
+                         query_pre_attn_scalar=8, sliding_window_pattern=2),
+        vision_config=dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, image_size=8,
+                           patch_size=4, vision_use_head=False),
+        mm_tokens_per_image=4, image_token_index=VOCAB - 1, boi_token_index=VOCAB - 2, eoi_token_index=VOCAB - 3)),
     # Stacks of different depth, heads and width; a padding token that isn't 1.
     "bart-variants": ("bart", dict(BART, scale_embedding=True, activation_function="relu", pad_token_id=4,
                                    decoder_start_token_id=5)),
@@ -235,8 +243,9 @@ def compute(model, inputs):
     results = {f"{s}.{i}": h for s in stacks for i, h in enumerate(out[f"{s}_states"])}
     results |= {"logits": out.logits, "loss": out.loss}
     for n, p in model.named_parameters():
-        if p.grad is None and model.config.model_type == "deberta-v2":  # a table that is not used
+        if p.grad is None and model.config.model_type in ("deberta-v2", "gemma3"):  # not used: a table, the image tower
             continue
+        n = n.replace("model.language_model.", "model.")  # redco's names, those of the text model alone
         n = n.replace("lm_head.", "embed_out.") if model.config.model_type == "gpt_neox" else n
         if model.config.model_type == "camembert":  # where the head comes first
             n = n.replace("lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight")
@@ -343,7 +352,7 @@ def make(name, family, settings):
     two_stacks = config.is_encoder_decoder
     encoder, classes = family in ENCODERS, name.endswith("-class")
     kind = (tf.AutoModelForSeq2SeqLM if two_stacks else tf.AutoModelForSequenceClassification if classes
-            else tf.AutoModelForMaskedLM if encoder else tf.AutoModelForCausalLM)
+            else tf.AutoModelForImageTextToText if family == "gemma3" else tf.AutoModelForMaskedLM if encoder else tf.AutoModelForCausalLM)
     # Falcon's eager attention adds ALiBi twice.
     attention = "sdpa" if getattr(config, "alibi", False) else "eager"
     model = kind.from_config(config, attn_implementation=attention, dtype=torch.float32).eval()
@@ -359,7 +368,8 @@ def make(name, family, settings):
         (folder / "config.v4.json").write_text(json.dumps(v4(saved), indent=2) + "\n")
 
     ids = torch.randint(0, VOCAB, (3, 20 if two_stacks else 12), generator=generator)
-    ids[0, 3] = ids[1, 2] = config.pad_token_id if config.pad_token_id is not None else 5  # an ordinary token
+    pad = getattr(config, "pad_token_id", None)
+    ids[0, 3] = ids[1, 2] = pad if pad is not None else 5  # an ordinary token
     mask = torch.ones_like(ids)
     # Padded on the right; a query whose window has no token has no numbers in PyTorch.
     mask[1, 10 if family == "modernbert" else 9:] = 0

@@ -237,6 +237,15 @@ void add_parts(Json& j) {
   j["is_encoder_decoder"] = true;
 }
 
+// The same of a model with an image tower and a text tower. The vocabulary is the text tower's.
+void add_towers(Json& j) {
+  const std::string family = j["model_type"];
+  Json& text = j["text_config"] = {{"model_type", family + "_text_model"}};
+  j["vision_config"] = {{"model_type", family + "_vision_model"}};
+  for (const char* key : {"vocab_size", "bos_token_id", "eos_token_id", "pad_token_id"})
+    if (j.contains(key)) text[key] = std::exchange(j[key], nullptr), j.erase(key);
+}
+
 }  // namespace
 
 ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
@@ -297,11 +306,13 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
       give("bos_token_id", ids.bos ? ids.bos : ids.eos);
       give("eos_token_id", ids.eos);
       give("pad_token_id", ids.pad ? ids.pad : ids.eos);
-      // T5's outputs begin with the padding token, BART's with the end token.
-      if (*job.model.arch == "t5") give("decoder_start_token_id", ids.pad ? ids.pad : ids.eos);
+      // Outputs of T5 and mT5 begin with the padding token, BART's with the end token.
+      if (*job.model.arch == "t5" || *job.model.arch == "mt5")
+        give("decoder_start_token_id", ids.pad ? ids.pad : ids.eos);
       if (*job.model.arch == "bart") give("decoder_start_token_id", ids.eos);
     }
     if (*job.model.arch == "vision-encoder-decoder") add_parts(j);
+    if (*job.model.arch == "clip" || *job.model.arch == "siglip") add_towers(j);
   } else {
     throw UsageError(
         "[model] the job names no model. Give model.path (a Hugging Face folder), model.preset or "

@@ -43,14 +43,12 @@ std::vector<Place> places_of(const ParamSpec& s, const std::vector<redco::Range>
       p.box.push_back(d == own ? Range{row, row + last - first} : Range{at[d].begin, at[d].end});
       p.strides.push_back(steps[d]);
     }
-    if (s.stored.shape.empty()) {  // a number
-      p.box.clear();
-      p.strides.clear();
-    }
     if (s.stored.transposed) {
       std::swap(p.box[0], p.box[1]);
       std::swap(p.strides[0], p.strides[1]);
     }
+    if (s.stored.shape.empty())
+      p.box.clear(), p.strides.clear();  // a scalar, whose parameter has one element
     out.push_back(std::move(p));
     r += last - first;
   }

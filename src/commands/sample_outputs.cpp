@@ -57,8 +57,10 @@ std::vector<double> sample_outputs(const Model& m, const ParamTree& p) {
       in.features = some_values({kRows, 1});
       in.memory = m.encode(p, {.input_ids = some_ids(m)}, {});
       return to_values(m.apply_encoder(p, in, {}));
-    case ModelTask::image_text_contrastive: {
-      std::vector<double> out = to_values(m.apply_encoder(p, in, {}));
+    case ModelTask::image_text_contrastive: {  // two towers, or one of them
+      std::vector<double> out;
+      if (in.pixel_values.defined()) out = to_values(m.apply_encoder(p, in, {}));
+      if (m.vocab_size() == 0) return out;
       const std::vector<double> texts = to_values(m.apply_encoder(p, {.input_ids = some_ids(m)}, {}));
       out.insert(out.end(), texts.begin(), texts.end());
       return out;

@@ -11,12 +11,12 @@ namespace redco {
 // BART in seq2seq/seq2seq.h.
 std::unique_ptr<Model> make_mamba2(ModelConfig& c);
 std::unique_ptr<Model> make_t5(ModelConfig& c);
+std::unique_ptr<Model> make_gemma3(ModelConfig& c);  // the text model of a model of images and texts
 std::unique_ptr<Model> make_vit(ModelConfig& c);
 std::unique_ptr<Model> make_deit(ModelConfig& c);
 std::unique_ptr<Model> make_dinov2(ModelConfig& c);
-std::unique_ptr<Model> make_clip(ModelConfig& c);
-std::unique_ptr<Model> make_siglip(ModelConfig& c);
 std::unique_ptr<Model> make_vision_encoder_decoder(ModelConfig& c);
+std::unique_ptr<Model> make_dual_encoder(ModelConfig& c);  // clip and siglip, and each of their towers
 std::unique_ptr<Model> make_cnn(ModelConfig& c);
 std::unique_ptr<Model> make_mlp(ModelConfig& c);
 std::unique_ptr<Model> make_mlp_mixer(ModelConfig& c);

@@ -54,7 +54,7 @@ enum class ModelTask : std::uint8_t {
   image_classification,     // apply_encoder
   vector_regression,        // apply_encoder
   text_to_image,            // encode the caption, then apply_encoder with a noisy image
-  image_text_contrastive,   // apply_encoder: the embedding of images, or of texts
+  image_text_contrastive,   // apply_encoder of an image or of a text: embeddings
 };
 const char* name_of(ModelTask task);  // causal-lm, seq2seq-lm, ...
 
@@ -75,16 +75,17 @@ class Model {
   }
   bool generates_text() const { return task_ == ModelTask::causal_lm || is_encoder_decoder(); }
   // Classification and regression: the number of outputs per example, and the config's problem_type
-  // ("regression", "single_label_classification", ...; "" if absent). Of two towers: the size of an
-  // embedding.
+  // ("regression", "single_label_classification", ...; "" if absent). Of image_text_contrastive: the width of
+  // an embedding.
   i64 num_labels() const { return num_labels_; }
   const std::string& problem_type() const { return problem_type_; }
   const ImageShape& image_shape() const { return image_shape_; }
   // Input features of a model on feature vectors; else 0.
   i64 n_features() const { return n_features_; }
-  const ModelParams& params() const { return params_; }
-  // Texts are padded to max_length(), and the padding is read like tokens (SigLIP).
+  // Whether every text is padded to max_length() tokens and attention includes the padding, as in the
+  // training of SigLIP; then key_mask is not set.
   bool pads_texts() const { return pads_texts_; }
+  const ModelParams& params() const { return params_; }
   // The width of last_hidden_state(); 0: the family does not give it.
   i64 hidden_size() const { return hidden_size_; }
   // Replaces the parameters, to add adapters (nn/lora.h).
@@ -114,8 +115,8 @@ class Model {
   Tensor encode(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const;
   // Logits of an encoder alone: [B, S, V] of masked_lm, [B, S, labels] of token_classification and
   // question_answering (2 labels), [B, labels] of a classification or regression, [B, 1] of multiple_choice;
-  // without head its last hidden state [B, S, C].
-  // Two towers: [B, num_labels()] of in.pixel_values, or else of in.input_ids, not scaled to length 1.
+  // without head its last hidden state [B, S, C]. Image-text-contrastive: the embeddings [B, num_labels] of
+  // in.pixel_values or of in.input_ids, not scaled to length 1.
   // Text-to-image: the velocity [B, channels, height, width] of in.pixel_values at the times in.features.
   Tensor apply_encoder(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const;
 

@@ -27,12 +27,13 @@ std::pair<i64, i64> read_size(ModelConfig& c, const char* key, i64 fallback) {
 
 }  // namespace
 
-PatchGrid read_patch_grid(ModelConfig& c, i64 default_patch) {
+PatchGrid read_patch_grid(ModelConfig& c, i64 default_patch, bool remainder) {
   PatchGrid g;
   g.image.channels = c.integer_or("num_channels", 3);
   std::tie(g.image.height, g.image.width) = read_size(c, "image_size", 224);
   std::tie(g.patch_height, g.patch_width) = read_size(c, "patch_size", default_patch);
-  if (g.image.height % g.patch_height != 0 || g.image.width % g.patch_width != 0)
+  const bool divides = g.image.height % g.patch_height == 0 && g.image.width % g.patch_width == 0;
+  if (remainder ? g.count() == 0 : !divides)
     c.fail("patch_size", fmt::format("an image of {} x {} pixels is not divisible into patches",
                                      g.image.height, g.image.width));
   return g;
@@ -53,10 +54,12 @@ Tensor embed_patches(const ParamTree& p, const std::string& name, const PatchGri
     throw ContentsError("[model] images of shape {}; the model expects ({}, {}, {})",
                         to_string(pixels.shape()), channels, height, width);
   const i64 B = pixels.size(0), size = channels * g.patch_height * g.patch_width;
+  Tensor used = pixels;
+  if (const i64 h = g.rows() * g.patch_height; h < height) used = narrow(used, 2, 0, h);
+  if (const i64 w = g.columns() * g.patch_width; w < width) used = narrow(used, 3, 0, w);
   // [B, rows, columns, channels, patch height, patch width]
-  const Tensor cut =
-      permute(reshape(pixels, {B, channels, g.rows(), g.patch_height, g.columns(), g.patch_width}),
-              {0, 2, 4, 1, 3, 5});
+  const Tensor cut = permute(
+      reshape(used, {B, channels, g.rows(), g.patch_height, g.columns(), g.patch_width}), {0, 2, 4, 1, 3, 5});
   const Tensor& w = p[name + ".weight"];
   return linear(reshape(cut, {B, g.count(), size}), reshape(w, {w.size(0), size}), p.find(name + ".bias"));
 }

@@ -19,8 +19,8 @@ struct PatchGrid {
 };
 
 // Reads and checks num_channels (3), image_size (224) and patch_size (default_patch): a number, or [height,
-// width].
-PatchGrid read_patch_grid(ModelConfig& c, i64 default_patch = 16);
+// width]. remainder: pixels on the right and at the bottom that fill no patch may be left, and are not used.
+PatchGrid read_patch_grid(ModelConfig& c, i64 default_patch = 16, bool remainder = false);
 
 // The projection of patches, stored as a convolution.
 void declare_patches(SpecBuilder& b, const std::string& name, const PatchGrid& g, i64 width, double std,

@@ -87,6 +87,11 @@ void SpecBuilder::fused(const std::string& prefix, const std::vector<Part>& part
   if (bias) this->parts(prefix + ".bias", parts, {}, ParamKind::bias, {Init::Kind::zeros, 0});
 }
 
+void SpecBuilder::rename_stored(const std::string& name, const std::string& stored) {
+  for (ParamSpec& s : out_.specs)
+    if (s.stored.name == name) s.stored.name = stored;
+}
+
 void SpecBuilder::parts(const std::string& name, const std::vector<Part>& parts, const Shape& rest,
                         ParamKind kind, Init init, bool transposed) {
   i64 total = 0, step = 0;

@@ -52,6 +52,8 @@ class SpecBuilder {
   // Parts of one stored tensor of any rank, along its dim 0: `name[part]` of shape (rows, rest...).
   void parts(const std::string& name, const std::vector<Part>& parts, const Shape& rest, ParamKind kind,
              Init init, bool transposed = false);
+  // Files have the tensor `name` of the last fused() or parts() under another name.
+  void rename_stored(const std::string& name, const std::string& stored);
   void tie(const std::string& alias, const std::string& name) { out_.aliases[alias] = name; }
 
  private:

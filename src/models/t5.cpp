@@ -1,6 +1,7 @@
-// T5 (Raffel et al. 2020), its 1.1 release and Flan-T5: an encoder and a decoder with RMS norms, no biases,
-// unscaled attention, and relative positions (a learned bias of the scores by distance). The first layer of a
-// stack holds the bias table for all its layers. B batch, T tokens, S source tokens, H heads.
+// T5 (Raffel et al. 2020), its 1.1 release, Flan-T5 and mT5 (Xue et al. 2021): an encoder and a decoder with
+// RMS norms, no biases, unscaled attention, and relative positions (a learned bias of the scores by
+// distance). The first layer of a stack holds the bias table for all its layers. B batch, T tokens, S source
+// tokens, H heads.
 #include <fmt/ranges.h>
 
 #include <cmath>
@@ -19,7 +20,8 @@ namespace {
 class T5 : public Model {
  public:
   explicit T5(ModelConfig& c) {
-    family_ = "t5";
+    family_ = c.text_or("model_type", "t5");
+    const bool multilingual = family_ == "mt5";
     task_ = ModelTask::seq2seq_lm;
     vocab_size_ = c.integer("vocab_size");
     width_ = hidden_size_ = c.integer_as({"d_model", "hidden_size"});
@@ -34,14 +36,14 @@ class T5 : public Model {
     encoder_.buckets = decoder_.buckets =
         read_relative_buckets(c, "relative_attention_num_buckets", "relative_attention_max_distance");
     encoder_.buckets.bidirectional = true;
-    read_activation(c);
+    read_activation(c, multilingual ? "gated-gelu" : "relu");
     dropout_ = c.rate_or("dropout_rate", 0.1);
     eps_ = c.positive_or("layer_norm_epsilon", 1e-6);
     // T5 1.0 ties the head to the embedding and scales its input. With tie_word_embeddings: false (1.1) it
-    // does neither. transformers 5 has a key for each.
+    // does neither. transformers 5 has a key for each. mT5 never scales.
     const bool tied = c.boolean_or("tie_word_embeddings", true);
-    scaled_ = c.boolean_or("scale_decoder_outputs", tied);
-    decoder_start_token_id_ = c.token_or("decoder_start_token_id", -1, vocab_size_);
+    scaled_ = !multilingual && c.boolean_or("scale_decoder_outputs", tied);
+    decoder_start_token_id_ = c.token_or("decoder_start_token_id", multilingual ? 0 : -1, vocab_size_);
     pad_token_id_ = c.token_or("pad_token_id", 0, vocab_size_);
     const double factor = c.positive_or("initializer_factor", 1);
     c.expect("is_encoder_decoder", {"true"});
@@ -93,6 +95,7 @@ class T5 : public Model {
   }
 
   std::map<std::string, std::string> untied_config() const override {
+    if (family_ == "mt5") return Model::untied_config();
     return {{"tie_word_embeddings", "false"}, {"scale_decoder_outputs", scaled_ ? "true" : "false"}};
   }
 
@@ -112,8 +115,8 @@ class T5 : public Model {
 
   // feed_forward_proj: "relu", "gated-gelu", ...; "gated-gelu" means the tanh form. As in transformers, the
   // keys derived from it take precedence if a config has them.
-  void read_activation(ModelConfig& c) {
-    const std::string proj = c.text_or("feed_forward_proj", "relu");
+  void read_activation(ModelConfig& c, const char* fallback) {
+    const std::string proj = c.text_or("feed_forward_proj", fallback);
     const bool gated = proj.starts_with("gated-");
     const std::string name = gated ? proj.substr(6) : proj;
     if (!is_activation(name))

@@ -85,21 +85,21 @@ struct DistillationSettings {
 
 // Contrastive learning of images and texts (CLIP: Radford et al. 2021; SigLIP: Zhai et al. 2023).
 struct ContrastiveSettings {
-  std::string loss_type = "auto";
-  double temperature = 0.07, logit_bias = -10;
+  std::optional<std::string> loss_type;
+  std::optional<double> temperature;
+  double logit_bias = -10;
 
   void visit(SettingsVisitor& v) {
     v.field(
          "loss_type", loss_type,
          "loss over all pairs of an image and a text in a step. softmax: cross-entropy in both directions, "
-         "as CLIP (symmetric InfoNCE); sigmoid: binary cross-entropy of each pair, as SigLIP; auto: that of a "
-         "model with two towers, else softmax")
-        .one_of({"auto", "softmax", "sigmoid"})
+         "as CLIP (symmetric InfoNCE); sigmoid: binary cross-entropy of each pair, as SigLIP. Default: sigmoid "
+         "for a model with a logit_bias (siglip), else softmax")
+        .one_of({"softmax", "sigmoid"})
         .on_resume(OnResume::error);
-    v.field(
-         "temperature", temperature,
-         "initial temperature of the cosine similarities. It is trained; with softmax its inverse is at most "
-         "100. A model with two towers has its own")
+    v.field("temperature", temperature,
+            "initial temperature of the cosine similarities. It is trained; its inverse is at most 100. "
+            "Default: that of a model with a logit_scale (clip, siglip), else 0.07")
         .above(0)
         .on_resume(OnResume::free);
     v.field("logit_bias", logit_bias, "initial bias of the logits, which is trained; for sigmoid")

@@ -103,14 +103,12 @@ void CaptionedImages::collate(std::span<const Example> rows, Batch& b) const {
   if (any([](const Example& e) { return e.values.count("pixels") > 0; }))
     b.fields["pixels"] = value_rows(rows, b.shape, "pixels", {image.channels, image.height, image.width});
   if (!any([](const Example& e) { return e.ids.count("labels") > 0; })) return;
-  const bool padded = text_.pads_texts();
-  if (padded) b.shape.length = text_.max_length();
   std::vector<Example> masks(rows.size());
-  for (size_t r = 0; r < rows.size(); ++r)
-    masks[r].ids["mask"].assign(
-        padded ? static_cast<size_t>(b.shape.length) : rows[r].ids.at("labels").size(), 1);
-  b.fields["input_ids"] = id_rows(rows, b.shape, "labels", std::max(0, text_.pad_token_id()));
-  b.fields["mask"] = id_rows(masks, b.shape, "mask", 0);
+  for (size_t r = 0; r < rows.size(); ++r) masks[r].ids["mask"].assign(rows[r].ids.at("labels").size(), 1);
+  BatchShape shape = b.shape;
+  if (text_.pads_texts()) shape.length = text_.max_length();
+  b.fields["input_ids"] = id_rows(rows, shape, "labels", std::max(0, text_.pad_token_id()));
+  if (!text_.pads_texts()) b.fields["mask"] = id_rows(masks, shape, "mask", 0);
 }
 
 Batch CaptionedImages::batch_of(std::span<const Example> examples, bool image,

@@ -14,12 +14,11 @@ namespace redco {
 class CaptionedImages {
  public:
   // `images` is the model that reads images, `text` the one that reads or writes captions, with its
-  // tokenizer, which only reading data needs. The models and the tokenizer outlive the object. UsageErrors of
-  // readers: `text` has no tokenizer, or fewer tokens than it.
+  // tokenizer. The models and the tokenizer outlive the object. A plan needs no tokenizer.
   CaptionedImages(const Model& images, const Model& text, const Tokenizer* tokenizer,
                   std::shared_ptr<const PipelineSettings> settings);
 
-  // Examples of CaptionDataset. Collective.
+  // Examples of CaptionDataset. Collective. UsageError: `text` has no tokenizer, or fewer tokens than it.
   std::shared_ptr<const Dataset> open(const DataRequest& r) const;
 
   // From a line of predict.input: an image's path, a caption, or both, under the names of data.fields. The
@@ -34,8 +33,8 @@ class CaptionedImages {
   ImagePreprocess preprocess() const;
 
   // Adds values["pixels"] as pixels [B, channels, height, width], and ids["labels"] as input_ids [B, T] and
-  // mask [B, T] (1: a token). A field that no row of `rows` has is absent. Texts of a model that reads
-  // padding (Model::pads_texts()) have its full length.
+  // mask [B, T] (1: a token). If the model pads texts (Model::pads_texts), T is its largest length, and there
+  // is no mask. A field that no row of `rows` has is absent.
   void collate(std::span<const Example> rows, Batch& b) const;
   // A batch for predict(): the images, or the captions, of the examples that have one. `places`: their
   // numbers in `examples`.
@@ -46,7 +45,7 @@ class CaptionedImages {
   std::vector<float> pixels(const std::string& name) const;
   const Model& images_;
   const Model& text_;
-  const Tokenizer* const tokenizer_;
+  const Tokenizer* tokenizer_;
   std::shared_ptr<const PipelineSettings> settings_;
   struct Reader {
     ImagePreprocess preprocess;

@@ -1,27 +1,24 @@
 // Contrastive learning of images and texts (CLIP, Radford et al. 2021), with SigLIP's loss as a setting. Each
 // image is compared with all texts of the global batch, and each text with all images.
 //
-// Two towers: those of one model (CLIP, SigLIP), or the job's model embeds images and the model `text` of
-// `models:` texts. Then the outputs of their classification heads (num_labels) are the embeddings. All are
-// scaled to length 1.
+// Two towers: the job's model embeds images, the model `text` of `models:` texts. The outputs of their
+// classification heads (num_labels) are the embeddings, which are scaled to length 1. Or one model that has
+// both towers (clip, siglip), with its own scale.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "base/error.h"
 #include "metrics/retrieval.h"
 #include "models/spec_builder.h"
 #include "ops/create.h"
-#include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
-#include "ops/linear.h"
 #include "ops/reduce.h"
 #include "ops/select.h"
-#include "ops/shape.h"
 #include "pipeline/embedding_pipeline.h"
 #include "pipelines/answer_values.h"
 #include "pipelines/captioned_images.h"
+#include "pipelines/pair_losses.h"
 #include "pipelines/pipelines.h"
 
 namespace redco {
@@ -35,13 +32,14 @@ class Contrastive : public EmbeddingPipeline {
  public:
   ModelParams extra_params() const override {
     ModelParams out;
-    if (one_model()) return out;  // it has its own scale
     SpecBuilder b(out);
     const auto add = [&](const char* name, double value) {
       b.add(name, {1}, ParamKind::bias, {Init::Kind::constant, value});
     };
-    add("logit_scale", -std::log(settings->contrastive.temperature));
-    if (is_sigmoid()) add("logit_bias", settings->contrastive.logit_bias);
+    // What the model lacks.
+    if (!has_parameter("logit_scale"))
+      add("logit_scale", -std::log(settings->contrastive.temperature.value_or(0.07)));
+    if (is_sigmoid() && !has_parameter("logit_bias")) add("logit_bias", settings->contrastive.logit_bias);
     return out;
   }
 
@@ -60,23 +58,16 @@ class Contrastive : public EmbeddingPipeline {
 
   LossTerms loss(const ParamTree& params, const Batch& all, const StepContext&) const override {
     const Scope s("pairs");
-    const Tensor factor = exp(params["logit_scale"]);
-    const Tensor pairs = matmul(all["image"], all["text"], false, true) * factor;  // [N images, N texts]
-    if (is_sigmoid()) {  // -log sigmoid(z) = softplus(z) - z of a pair, softplus(z) of all others
-      const Tensor own = sum(all["image"] * all["text"], {-1}) * factor + params["logit_bias"];
-      return {{"loss", sum_all(softplus(pairs + params["logit_bias"])) - sum_all(own)}};
-    }
-    std::vector<i32> numbers(static_cast<size_t>(all.shape.rows));
-    std::iota(numbers.begin(), numbers.end(), 0);
-    const Tensor own = from_ids({all.shape.rows}, numbers, batch_layout());
-    const Tensor to_text = cross_entropy(pairs, own), to_image = cross_entropy(transpose(pairs, 0, 1), own);
-    return {{"loss", 0.5 * (sum_all(to_text) + sum_all(to_image))}};
+    const Tensor bias = is_sigmoid() ? params["logit_bias"] : Tensor();
+    const Tensor logits = pair_logits(all["image"], all["text"], params["logit_scale"], bias);
+    return {{"loss", is_sigmoid() ? sigmoid_pair_loss(logits) : softmax_pair_loss(logits)}};
   }
   // The parameter is clamped, not its use: a clamp in loss() has no gradient beyond its limit, so the scale
-  // could not return. SigLIP has no limit, and published weights are beyond this one.
+  // could not return.
   std::map<std::string, Tensor> after_update(const ParamTree& params, const StepContext&) const override {
-    const ParamSpec* const spec = params.find_spec("logit_scale");
-    if (is_sigmoid() || !spec || !spec->trained()) return {};  // LoRA trains no parameter of the model
+    // Not trained: LoRA of a model with its own scale. SigLIP has no limit, and published scales are above
+    // it.
+    if (!params.find_spec("logit_scale")->trained() || has_parameter("logit_bias")) return {};
     return {{"logit_scale", clamp(params["logit_scale"], -kMostLogScale, kMostLogScale)}};
   }
   std::string unit() const override { return "pairs"; }
@@ -102,19 +93,20 @@ class Contrastive : public EmbeddingPipeline {
 
   const ModelParams& params() const override {
     const ModelParams& params = Pipeline::params();
-    if (one_model()) {
-      const std::string& loss = settings->contrastive.loss_type;
-      if (loss != "auto" && (loss == "sigmoid") != is_sigmoid())
-        throw UsageError("[pipeline] contrastive.loss_type={}: the {} model was made for {}. Omit the key",
-                         loss, model->family(), is_sigmoid() ? "sigmoid" : "softmax");
-      return params;
-    }
     if (model->image_shape().channels == 0 || model->num_labels() == 0)
       throw UsageError(
-          "[pipeline] pipeline: contrastive needs a model with two towers (clip, siglip), or an image "
-          "classification model, whose outputs are the embedding, and models.text. This {} model is for {}",
+          "[pipeline] pipeline: contrastive needs an image classification model, whose outputs are the "
+          "embedding. This {} model is for {}",
           model->family(), name_of(model->task()));
-    if (text().task() != ModelTask::sequence_classification || text().num_labels() != model->num_labels())
+    if (has_both_towers(*model) && models.count("text"))
+      throw UsageError("[models] the {} model embeds texts itself. Remove models.text", model->family());
+    if (has_parameter("logit_scale") && settings->contrastive.temperature)
+      throw UsageError(
+          "[contrastive] the {} model has a logit_scale, which is the logarithm of the inverse temperature. "
+          "Remove contrastive.temperature",
+          model->family());
+    if ((text().task() != ModelTask::sequence_classification && !is_tower(text())) ||
+        text().num_labels() != model->num_labels())
       throw UsageError(
           "[models] models.text is a {} model for {} with {} outputs; expected {} with num_labels {}, as the "
           "image model has",
@@ -123,7 +115,7 @@ class Contrastive : public EmbeddingPipeline {
     return params;
   }
   std::vector<std::string> predicts_with() const override {
-    return one_model() ? std::vector<std::string>() : std::vector<std::string>{"text"};
+    return has_both_towers(*model) ? std::vector<std::string>() : std::vector<std::string>{"text"};
   }
 
   std::shared_ptr<const Dataset> open(const DataRequest& r) override { return data().open(r); }
@@ -155,12 +147,21 @@ class Contrastive : public EmbeddingPipeline {
   }
 
  private:
-  bool one_model() const { return model && model->task() == ModelTask::image_text_contrastive; }
-  const Model& text() const { return one_model() ? *model : *named_model("text").model; }
+  static bool is_tower(const Model& m) { return m.task() == ModelTask::image_text_contrastive; }
+  static bool has_both_towers(const Model& m) {
+    return is_tower(m) && m.image_shape().channels > 0 && m.vocab_size() > 0;
+  }
+  const Model& text() const { return has_both_towers(*model) ? *model : *named_model("text").model; }
+  const Tokenizer* text_tokenizer() const {
+    return has_both_towers(*model) ? tokenizer : named_model("text").tokenizer;
+  }
+  bool has_parameter(const std::string& name) const {
+    return model &&
+           std::ranges::any_of(model->params().specs, [&](const ParamSpec& s) { return s.name == name; });
+  }
   bool is_sigmoid() const {
-    if (!one_model()) return settings->contrastive.loss_type == "sigmoid";
-    return std::ranges::any_of(model->params().specs,
-                               [](const ParamSpec& s) { return s.name == "logit_bias"; });
+    return settings->contrastive.loss_type.value_or(has_parameter("logit_bias") ? "sigmoid" : "softmax") ==
+           "sigmoid";
   }
   // The towers have different random keys.
   Tensor images(const ParamTree& params, const Batch& b, const StepContext& ctx) const {
@@ -169,8 +170,10 @@ class Contrastive : public EmbeddingPipeline {
   }
   Tensor texts(const ParamTree& params, const Batch& b, const StepContext& ctx) const {
     const auto keys = ctx.scope("text", 0);
-    const EncoderInputs in{.input_ids = b["input_ids"], .key_mask = b["mask"]};
-    return of_length_1(text().apply_encoder(one_model() ? params : params.part("text"), in, ctx.apply));
+    const Model& m = text();
+    EncoderInputs in{.input_ids = b["input_ids"]};
+    if (!m.pads_texts()) in.key_mask = b["mask"];
+    return of_length_1(m.apply_encoder(&m == model ? params : params.part("text"), in, ctx.apply));
   }
   static Tensor of_length_1(const Tensor& x) {
     return x * rsqrt(add_scalar(sum(square(x), {-1}, true), 1e-12));
@@ -178,8 +181,7 @@ class Contrastive : public EmbeddingPipeline {
   const CaptionedImages& data() const {
     std::call_once(opened_, [&] {
       params();
-      const Tokenizer* const words = one_model() ? tokenizer : named_model("text").tokenizer;
-      data_ = std::make_unique<CaptionedImages>(*model, text(), words, settings);
+      data_ = std::make_unique<CaptionedImages>(*model, text(), text_tokenizer(), settings);
     });
     return *data_;
   }

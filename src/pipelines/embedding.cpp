@@ -35,11 +35,16 @@ class SentenceEmbedding : public EmbeddingPipeline {
   const ModelParams& params() const override {
     const ModelParams& params = Pipeline::params();
     const ModelTask task = model->task();
-    if (task != ModelTask::feature_extraction && task != ModelTask::masked_lm && task != ModelTask::causal_lm)
+    const bool tower = is_tower() && model->vocab_size() > 0;
+    if (task != ModelTask::feature_extraction && task != ModelTask::masked_lm &&
+        task != ModelTask::causal_lm && !tower)
       throw UsageError(
           "[pipeline] pipeline: embedding needs an encoder or a decoder of texts; this {} model is for {}",
           model->family(), name_of(task));
-    if (model->hidden_size() == 0)
+    if (tower && settings->embedding.pooling)
+      throw UsageError("[embedding] the {} model pools its tokens itself. Remove embedding.pooling",
+                       model->family());
+    if (model->hidden_size() == 0 && !tower)
       throw UsageError("[pipeline] pipeline: embedding needs a model's hidden states, which {} does not give",
                        model->family());
     const EmbeddingSettings& s = settings->embedding;
@@ -203,15 +208,23 @@ class SentenceEmbedding : public EmbeddingPipeline {
   }
 
   std::map<std::string, std::string> model_files() const override {
+    if (is_tower()) return {};  // sentence-transformers has another form for these models
     return setup().files(model->hidden_size());
   }
 
  private:
-  i64 width() const { return model->hidden_size() * static_cast<i64>(setup().pooling.size()); }
+  // A model of embeddings of images and texts, which pools its tokens.
+  bool is_tower() const { return model->task() == ModelTask::image_text_contrastive; }
+  i64 width() const {
+    return is_tower() ? model->num_labels() : model->hidden_size() * static_cast<i64>(setup().pooling.size());
+  }
 
   // The texts of a field of `mine`, as the model reads them.
   void add(Batch& b, std::span<const Example> mine, const std::string& name) const {
+    const i64 length = b.shape.length;
+    if (model->pads_texts()) b.shape.length = model->max_length();
     add_texts(b, mine, name, setup().pooling, std::max(0, model->pad_token_id()));
+    b.shape.length = length;
     if (model->task() != ModelTask::causal_lm) return;
     std::vector<Example> rows(mine.size());
     const std::vector<i32> ones(static_cast<size_t>(b.shape.length), 1);
@@ -223,6 +236,11 @@ class SentenceEmbedding : public EmbeddingPipeline {
   // [B, D], not scaled to length 1.
   Tensor embedding_of(const ParamTree& params, const Batch& b, const std::string& name,
                       const StepContext& ctx) const {
+    if (is_tower()) {
+      EncoderInputs in{.input_ids = b[name + ".ids"]};
+      if (!model->pads_texts()) in.key_mask = b[name + ".mask"];
+      return model->apply_encoder(params, in, ctx.apply);
+    }
     // Rows are padded on the right, so a decoder's tokens don't see padding.
     const Tensor hidden =
         model->task() == ModelTask::causal_lm
@@ -315,7 +333,8 @@ class SentenceEmbedding : public EmbeddingPipeline {
       const EmbeddingSettings& s = settings->embedding;
       SentenceFolder f = read_sentence_folder(settings->weights_folder);
       if (s.pooling) f.pooling = {*s.pooling};
-      if (f.pooling.empty()) f.pooling = {model->task() == ModelTask::causal_lm ? "lasttoken" : "mean"};
+      if (f.pooling.empty() && !is_tower())
+        f.pooling = {model->task() == ModelTask::causal_lm ? "lasttoken" : "mean"};
       if (s.normalize || !f.found) f.normalize = s.normalize.value_or(true);
       if (s.query_prompt) f.prompts["query"] = *s.query_prompt;
       if (s.document_prompt) f.prompts["document"] = *s.document_prompt;

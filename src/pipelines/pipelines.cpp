@@ -19,10 +19,13 @@ std::string language_model(const std::string& family) { return language_model_cl
 std::string no_model(const std::string&) { return ""; }
 
 std::string text_to_text(const std::string& family) {
-  static const std::map<std::string, std::string> classes = {
-      {"t5", "T5ForConditionalGeneration"},           {"bart", "BartForConditionalGeneration"},
-      {"mbart", "MBartForConditionalGeneration"},     {"marian", "MarianMTModel"},
-      {"pegasus", "PegasusForConditionalGeneration"}, {"m2m_100", "M2M100ForConditionalGeneration"}};
+  static const std::map<std::string, std::string> classes = {{"t5", "T5ForConditionalGeneration"},
+                                                             {"mt5", "MT5ForConditionalGeneration"},
+                                                             {"bart", "BartForConditionalGeneration"},
+                                                             {"mbart", "MBartForConditionalGeneration"},
+                                                             {"marian", "MarianMTModel"},
+                                                             {"pegasus", "PegasusForConditionalGeneration"},
+                                                             {"m2m_100", "M2M100ForConditionalGeneration"}};
   const auto it = classes.find(family);
   return it == classes.end() ? "" : it->second;
 }
@@ -99,8 +102,8 @@ std::string scoring(const std::string& family) {
   return name.ends_with("ForSequenceClassification") ? name : "";
 }
 
-// Two towers, or the tower of the images.
-std::string pairing(const std::string& family) {
+// Models with both towers, and classifiers of images or texts.
+std::string embedding_pairs(const std::string& family) {
   return family == "clip" ? "CLIPModel" : family == "siglip" ? "SiglipModel" : labelling(family);
 }
 
@@ -185,7 +188,7 @@ const std::vector<PipelineInfo>& pipelines() {
        .metrics = {{"recall",
                     {"image_to_text_recall_1", "image_to_text_recall_5", "text_to_image_recall_1",
                      "text_to_image_recall_5"}}},
-       .architecture = pairing,
+       .architecture = embedding_pairs,
        .new_head = true},
       {.name = "embedding",
        .make = make_embedding_pipeline,

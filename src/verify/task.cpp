@@ -2,12 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "base/file.h"
+#include "nn/activations_by_name.h"
 #include "ops/create.h"
 #include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
-#include "verify/towers.h"
+#include "pipelines/pair_losses.h"
+#include "pipelines/pooling.h"
 
 namespace redco {
 
@@ -18,10 +23,8 @@ bool is_encoder(const Model& model) {
          model.task() == ModelTask::feature_extraction || model.task() == ModelTask::image_classification ||
          model.task() == ModelTask::vector_regression;
 }
-bool has_towers(const Model& model) { return model.task() == ModelTask::image_text_contrastive; }
 bool reads_images(const Model& model) {
   return model.task() == ModelTask::image_classification || model.task() == ModelTask::image_captioning ||
-         has_towers(model) ||
          (model.task() == ModelTask::feature_extraction && model.image_shape().channels > 0);
 }
 
@@ -87,19 +90,19 @@ TaskInputs read_image_inputs(const Expected& e) {
   return in;
 }
 
-// Images `pixel_values` and texts `input_ids` with `attention_mask`, as many of both.
-TaskInputs read_pairs(const Expected& e) {
+// Images `pixel_values` and their texts `input_ids`, with `attention_mask` unless the model pads texts.
+TaskInputs read_pair_inputs(const Model& model, const Expected& e) {
   TaskInputs in;
-  in.encoder.pixel_values = read_images(e);
+  in.pairs = true;
+  if (model.image_shape().channels > 0) in.encoder.pixel_values = read_images(e);
+  if (model.vocab_size() == 0) return in;
+  e.check_ids("input_ids", model.vocab_size());
   const Shape texts = e.shape("input_ids");
-  if (texts.size() != 2 || texts[0] != in.encoder.pixel_values.size(0))
-    throw ContentsError("[verify] {}: 'input_ids' has shape {}, but there are {} images", e.path(),
-                        to_string(texts), in.encoder.pixel_values.size(0));
   in.caption.input_ids = from_ids(texts, e.ids("input_ids"), batch_layout());
-  if (e.has("attention_mask"))
-    in.caption.key_mask = from_ids(texts, ids_like(e, "attention_mask", "input_ids", 1), batch_layout());
   in.encoder_mask = read_mask(e, "attention_mask", "input_ids");
-  in.n_targets = texts[0];
+  if (!in.encoder_mask.values.empty())
+    in.caption.key_mask = from_ids(texts, in.encoder_mask.values, batch_layout());
+  if (in.encoder.pixel_values.defined()) in.n_targets = texts[0];
   return in;
 }
 
@@ -169,10 +172,10 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e, const std::st
   if (two && !e.has("decoder_input_ids") && !e.has("labels"))
     throw ContentsError("[verify] {}: a {} model needs 'decoder_input_ids' or 'labels'", e.path(),
                         name_of(model.task()));
+  if (model.task() == ModelTask::image_text_contrastive) return read_pair_inputs(model, e);
   const bool images = reads_images(model);
-  if ((!images || has_towers(model)) && model.n_features() == 0) e.check_ids("input_ids", model.vocab_size());
+  if (!images && model.n_features() == 0) e.check_ids("input_ids", model.vocab_size());
   if (model.task() == ModelTask::text_to_image) return read_image_inputs(e);
-  if (has_towers(model)) return read_pairs(e);
   if (is_encoder(model)) {
     in = read_encoder_inputs(model, e);
     in.sentences = read_sentences(model, folder.empty() ? parent_path(e.path()) : folder, e);
@@ -229,11 +232,11 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e, const std::st
 
 const PositionMask* mask_of(const Model& model, const TaskInputs& in, const std::string& tensor) {
   if (model.task() == ModelTask::text_to_image) return nullptr;  // of the patches none is hidden
-  if (has_towers(model) && !tensor.starts_with("text_hidden.") && tensor != "text_last") return nullptr;
+  if (in.pairs && !tensor.starts_with("text_hidden.") && tensor != "text_last") return nullptr;
   // Values of whole rows have no positions.
   if (is_encoder(model) && model.task() != ModelTask::masked_lm && !tensor.starts_with("hidden."))
     return nullptr;
-  const bool encoder = is_encoder(model) || has_towers(model) || tensor.starts_with("encoder_hidden.");
+  const bool encoder = in.pairs || is_encoder(model) || tensor.starts_with("encoder_hidden.");
   const PositionMask& mask = encoder ? in.encoder_mask : in.decoder_mask;
   return mask.values.empty() ? nullptr : &mask;
 }
@@ -255,7 +258,24 @@ Tensor task_logits(const Model& model, const ParamTree& params, const TaskInputs
     keep("hidden");
     return y;
   }
-  if (has_towers(model)) return tower_logits(model, params, in.encoder, in.caption, o, hidden);
+  if (in.pairs) {
+    std::map<std::string, Tensor> rows;
+    for (const EncoderInputs& one : {in.encoder, in.caption}) {
+      const bool image = one.pixel_values.defined();
+      if (!image && !one.input_ids.defined()) continue;
+      const std::string name = image ? "image" : "text";
+      if (hidden)
+        o.activations = std::make_shared<Activations>(std::vector<std::string>{"final_norm", "pooled"});
+      rows[name] = unit_rows(model.apply_encoder(params, one, o));
+      if (!hidden) continue;
+      keep(image ? "image_hidden" : "text_hidden");
+      (*hidden)[name + "_last"] = (*o.activations)["final_norm"];
+      (*hidden)[name + "_pooled"] = (*o.activations)["pooled"];
+      (*hidden)[name + "_embeds"] = rows[name];
+    }
+    if (rows.size() == 1) return rows.begin()->second;
+    return pair_logits(rows["image"], rows["text"], params["logit_scale"], params.find("logit_bias"));
+  }
   if (is_encoder(model)) {
     const Tensor logits = model.apply_encoder(params, in.encoder, o);
     keep("hidden");
@@ -271,8 +291,15 @@ Tensor task_logits(const Model& model, const ParamTree& params, const TaskInputs
   return logits;
 }
 
-Tensor task_loss(const Model& model, const ParamTree& params, const TaskInputs& in, const Tensor& logits) {
-  if (has_towers(model)) return tower_loss(params, logits);
+Tensor task_loss(const Model& model, const TaskInputs& in, const Tensor& logits) {
+  if (in.pairs && in.n_targets > 0) {
+    const auto& specs = model.params().specs;
+    const bool sigmoid =
+        std::any_of(specs.begin(), specs.end(), [](const ParamSpec& s) { return s.name == "logit_bias"; });
+    const Tensor sum = sigmoid ? sigmoid_pair_loss(logits) : softmax_pair_loss(logits);
+    return scale(sum, 1.0 / static_cast<double>(in.n_targets));
+  }
+  if (in.pairs) return scale(sum_all(logits), 0);  // a tower alone has no loss
   const Tensor losses = in.values.defined() ? square(logits - in.values) : cross_entropy(logits, in.targets);
   return scale(sum_all(losses), in.n_targets ? 1.0 / static_cast<double>(in.n_targets) : 0.0);
 }

@@ -19,9 +19,10 @@ struct PositionMask {
 
 struct TaskInputs {
   EncoderInputs encoder;  // of two stacks, or of an encoder-only model
-  // Of a text-to-image model, whose `encoder` has the noisy image and its time; of two towers, whose
-  // `encoder` has the images.
+  // Of a text-to-image model, whose `encoder` has the noisy image and its time. With `pairs`: the texts of
+  // the images of `encoder`; a tower alone has only one of them.
   EncoderInputs caption{};
+  bool pairs = false;
   DecoderInputs decoder;  // without the memory
   Tensor targets;         // i32, [B, T], or [B] for classes of rows; negative: ignored
   Tensor values{};        // in place of targets: [B, labels] of a regression, [B, C, H, W] of text to image
@@ -37,16 +38,17 @@ struct TaskInputs {
 TaskInputs read_task_inputs(const Model& model, const Expected& expected, const std::string& folder = "");
 
 // The mask of the positions of hidden states or logits, by their names in the file (hidden.<i>,
-// encoder_hidden.<i>, decoder_hidden.<i>, text_hidden.<i>, logits); null: no mask, every position counts.
+// encoder_hidden.<i>, decoder_hidden.<i>, logits); null: no mask, every position counts.
 const PositionMask* mask_of(const Model& model, const TaskInputs& in, const std::string& tensor);
 
-// Logits of every position, or of every row; of a text-to-image model its image. `hidden` (may be null):
-// hidden.<i>, or encoder_hidden.<i> and decoder_hidden.<i>; of a sentence encoder and of two towers their
-// embeddings too.
+// Logits of every position, or of every row; of a text-to-image model its image; of pairs their logits, or
+// the embeddings of a tower alone. `hidden` (may be null): hidden.<i>; or encoder_hidden.<i> and
+// decoder_hidden.<i>; or image_hidden.<i>, image_last, image_pooled, image_embeds, and text_...; of a
+// sentence encoder its embeddings too.
 Tensor task_logits(const Model& model, const ParamTree& params, const TaskInputs& in, ApplyOptions o = {},
                    std::map<std::string, Tensor>* hidden = nullptr);
 
-// The mean over the targets, one element: cross-entropy, or squared error; of two towers tower_loss().
-Tensor task_loss(const Model& model, const ParamTree& params, const TaskInputs& in, const Tensor& logits);
+// The mean over the targets, one element: cross-entropy, or squared error; of pairs the model's loss.
+Tensor task_loss(const Model& model, const TaskInputs& in, const Tensor& logits);
 
 }  // namespace redco

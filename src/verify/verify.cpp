@@ -146,7 +146,7 @@ class Verifier {
       for (const auto& [name, states] : hidden)
         if (wants(name)) compare(name, to_values(states), mask_of(*model_, in, name));
       if (wants("logits")) compare("logits", to_values(logits), mask_of(*model_, in, "logits"));
-      if (wants("loss")) compare("loss", {item(task_loss(*model_, params_, in, logits))});
+      if (wants("loss")) compare("loss", {item(task_loss(*model_, in, logits))});
       check_ids();
     }
     const bool grads = expected_.any_with("grad."),
@@ -155,7 +155,7 @@ class Verifier {
 
     auto gradients = [&](double* loss) {
       const ParamTree p = params_.watched();
-      const Tensor l = task_loss(*model_, p, in, task_logits(*model_, p, in));
+      const Tensor l = task_loss(*model_, in, task_logits(*model_, p, in));
       *loss = item(l);
       return reduced_gradients(l, p, params_, request_.sharding);
     };
@@ -189,7 +189,7 @@ class Verifier {
     const std::string after = fmt::format("loss_after{}", n);
     if (wants(after)) {
       NoGrad off;
-      compare(after, {item(task_loss(*model_, params_, in, task_logits(*model_, params_, in)))});
+      compare(after, {item(task_loss(*model_, in, task_logits(*model_, params_, in)))});
     }
     // The following checks use the checkpoint's values, not those after the AdamW steps.
     load_values();

@@ -23,7 +23,8 @@
 namespace redco {
 namespace {
 
-// A fused, transposed projection, a plain linear, an embedding and a norm, as GPT-2 stores them.
+// A fused, transposed projection, a plain linear, an embedding and a norm, as GPT-2 stores them, and CLIP's
+// scalar.
 ModelParams small_model(i64 width, i64 rows) {
   ModelParams p;
   i64 at = 0;
@@ -42,6 +43,10 @@ ModelParams small_model(i64 width, i64 rows) {
                      .shape = {rows, width},
                      .kind = ParamKind::embedding,
                      .stored = {"wte.weight", {rows, width}, false, 0}});
+  p.specs.push_back({.name = "logit_scale",
+                     .shape = {1},
+                     .kind = ParamKind::bias,
+                     .stored = {"logit_scale", {}, false, 0}});
   p.specs.push_back({.name = "ln_f.weight",
                      .shape = {width},
                      .kind = ParamKind::norm,

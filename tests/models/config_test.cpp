@@ -24,6 +24,11 @@ bool is_text_encoder(const std::string& family) {
   return kEncoders.contains(family);
 }
 
+// Half of a model that embeds images and texts.
+bool is_tower(const std::string& family) {
+  return family.starts_with("clip_") || family.starts_with("siglip_");
+}
+
 // Small models of each family, with only the required keys.
 Json minimal(const std::string& family) {
   if (family == "gpt2")
@@ -49,7 +54,7 @@ Json minimal(const std::string& family) {
   if (family == "gpt_neox" || family == "stablelm")  // a quarter of a head is rotated
     return {{"model_type", family},   {"vocab_size", 11},         {"hidden_size", 16},
             {"num_hidden_layers", 2}, {"num_attention_heads", 2}, {"intermediate_size", 16}};
-  if (family == "t5")
+  if (family == "t5" || family == "mt5")
     return {{"model_type", family}, {"vocab_size", 11}, {"d_model", 8},
             {"d_ff", 16},           {"num_layers", 2},  {"num_heads", 2}};
   if (family == "bart" || family == "mbart" || family == "marian" || family == "pegasus" ||
@@ -65,14 +70,6 @@ Json minimal(const std::string& family) {
             {"intermediate_size", 16}};
   if (family == "dinov2")
     return {{"model_type", family}, {"hidden_size", 8}, {"num_hidden_layers", 2}, {"num_attention_heads", 2}};
-  if (family == "clip" || family == "siglip") {
-    const Json tower = {{"hidden_size", 8},
-                        {"num_hidden_layers", 2},
-                        {"num_attention_heads", 2},
-                        {"intermediate_size", 16},
-                        {"eos_token_id", 49407}};
-    return {{"model_type", family}, {"text_config", tower}, {"vision_config", tower}};
-  }
   if (family == "mlp-mixer")
     return {{"model_type", family},
             {"hidden_size", 8},
@@ -90,6 +87,17 @@ Json minimal(const std::string& family) {
             {"num_attention_heads", 2}};
   if (family == "cnn") return {{"model_type", family}};
   if (family == "mlp") return {{"model_type", family}, {"input_size", 3}, {"hidden_sizes", {8, 8}}};
+  if (family == "clip" || family == "siglip")
+    return {{"model_type", family},
+            {"text_config", minimal(family + "_text_model")},
+            {"vision_config", minimal(family + "_vision_model")}};
+  if (family == "gemma3") return {{"model_type", family}, {"text_config", minimal("gemma3_text")}};
+  if (is_tower(family))
+    return {{"model_type", family},
+            {"hidden_size", 8},
+            {"num_hidden_layers", 2},
+            {"num_attention_heads", 2},
+            {"intermediate_size", 16}};
   if (family == "vision-encoder-decoder")
     return {{"model_type", family}, {"encoder", minimal("vit")}, {"decoder", minimal("gpt2")}};
   if (family == "distilbert")
@@ -135,8 +143,8 @@ TEST(ModelConfigs, EveryFamilyNeedsItsSizes) {
     EXPECT_NO_THROW(make_from(whole)) << family;
     for (const auto& [key, value] : whole.items()) {
       if (key == "model_type" || key == "rotary_dim" || key == "num_key_value_heads") continue;
-      if (family == "vit" || family == "deit" || family == "dinov2" || family == "clip" ||
-          family == "siglip" || is_text_encoder(family))
+      if (family == "vit" || family == "deit" || family == "dinov2" || is_text_encoder(family) ||
+          is_tower(family))
         continue;  // they have defaults of the base model
       Json json = whole;
       json.erase(key);
@@ -156,8 +164,6 @@ TEST(ModelConfigs, TheOlderConfigOfATowerTakesItsPlace) {
   EXPECT_EQ(rows({{"text_config_dict", nullptr}}), (Shape{49408, 8}));
   EXPECT_EQ(rows({{"text_config_dict", {{"hidden_size", 16}, {"vocab_size", 7}}}}), (Shape{7, 16}));
   EXPECT_EQ(rows({{"text_config", nullptr}}), (Shape{49408, 512}));
-  EXPECT_THAT(error_of("siglip", {{"vision_config", {{"hidden_size", 16}, {"num_attention_heads", 2}}}}),
-              HasSubstr("texts have embeddings of 8 numbers, images of 16"));
 }
 
 // As transformers writes it for models without windows.
@@ -485,6 +491,13 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsWithTheSupportedOnes) {
       {"vit", {{"architectures", {"ViTForMaskedImageModeling"}}}, "ViTForImageClassification"},
       {"vit", {{"architectures", {"DeiTForImageClassificationWithTeacher"}}}, "ViTForImageClassification"},
       {"dinov2", {{"mlp_ratio", 0}}, "a number above 0"},
+      {"clip_text_model", {{"num_attention_heads", 3}}, "a divisor of hidden_size=8"},
+      {"clip_text_model", {{"architectures", {"CLIPModel"}}}, "CLIPTextModelWithProjection"},
+      {"clip_vision_model", {{"architectures", {"CLIPTextModel"}}}, "supported: CLIPVisionModel"},
+      {"siglip_vision_model", {{"vision_use_head", false}}, "supported: true"},
+      {"siglip",
+       {{"vision_config", {{"model_type", "siglip_vision_model"}}}},
+       "hidden_size=768 in vision_config"},
       {"vision-encoder-decoder", {{"encoder", nullptr}}, "encoder"},
       {"mlp-mixer", {{"patch_size", 15}}, "is not divisible into patches"},
       {"mlp-mixer", {{"tokens_mlp_dim", 0}}, "at least 1"},

@@ -35,8 +35,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "t5-v1_1", "bart",
                                          "bert-seqcls", "bert-mlm", "roberta-seqcls", "vit", "vit-gpt2",
                                          "mlp-mixer", "performer", "mlp", "mamba2", "dit", "deit",
-                                         "deit-teacher", "dinov2", "dinov2-gated", "clip", "clip-old-end",
-                                         "siglip"),
+                                         "deit-teacher", "dinov2", "dinov2-gated"),
                        ::testing::ValuesIn(kMeshes)),
     param_name);
 
@@ -61,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(
                                          "falcon-mqa", "falcon-alibi", "bloom-variants", "mpt", "gpt_bigcode",
                                          "gpt_bigcode-heads", "stablelm", "stablelm-parallel", "olmo",
                                          "olmo3", "granite", "cohere", "glm", "glm4", "smollm3", "nemotron",
-                                         "exaone4", "deepseek_v2"),
+                                         "exaone4", "deepseek_v2", "gemma3-images"),
                        ::testing::ValuesIn(kMeshes)),
     param_name);
 
@@ -74,9 +73,15 @@ INSTANTIATE_TEST_SUITE_P(
                                          "nomic_bert-class", "deberta_v2", "deberta-v2-mlm",
                                          "deberta-v2-conv", "deberta-v2-absolute",
                                          "deberta-v2-unused-table-class", "modernbert-untied", "camembert",
-                                         "marian", "m2m_100", "pegasus", "mbart"),
+                                         "marian", "m2m_100", "pegasus", "mbart", "mt5"),
                        ::testing::ValuesIn(kMeshes)),
     param_name);
+
+// Models that embed images and texts.
+INSTANTIATE_TEST_SUITE_P(Pairs, Fixtures,
+                         ::testing::Combine(::testing::Values("clip", "clip-argmax", "siglip"),
+                                            ::testing::ValuesIn(kMeshes)),
+                         param_name);
 
 // Parameters that are sharded over the replicas too, and gathered by the ops that use them.
 class ShardedParameters : public ::testing::TestWithParam<const char*> {};
@@ -93,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(Families, ShardedParameters,
                          ::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "bart", "bert-seqcls", "vit",
                                            "vit-gpt2", "performer", "qwen3", "gemma2", "mixtral", "mamba2",
                                            "dit", "falcon", "olmo2", "deepseek_v3", "albert", "dinov2",
-                                           "deberta-v2-conv"),
+                                           "deberta-v2-conv", "siglip"),
                          fixture_name);
 
 // Weights of a storage type, and fp32 weights with the same values. With groups, a product of one row (the
@@ -172,14 +177,15 @@ TEST(LastHiddenState, IsRefusedWhereAFamilyHasNone) {
   EXPECT_THROW(model->last_hidden_state({}, EncoderInputs{}, {}), UsageError);
 }
 
-// Other ways to store the same weights: shards, half precision, names without the prefix.
+// Other ways to store the same weights: shards, half precision, names without the prefix; one tower of two.
 class Stored : public ::testing::TestWithParam<const char*> {};
 TEST_P(Stored, GivesTheSameLogits) {
   expect_matches(fixture(GetParam()), run_model(fixture(GetParam()), {1, 2}, {.gradients = false}), false);
 }
 INSTANTIATE_TEST_SUITE_P(Files, Stored,
                          ::testing::Values("llama-sharded", "llama-bf16", "opt-fp16", "gpt2-legacy-names",
-                                           "t5-duplicated-names", "bert-legacy-names"),
+                                           "t5-duplicated-names", "bert-legacy-names", "clip-text",
+                                           "clip-vision", "siglip-text"),
                          fixture_name);
 
 // The config as transformers 4 wrote it gives the same bits.
@@ -195,7 +201,7 @@ INSTANTIATE_TEST_SUITE_P(Configs, OlderConfig,
                                            "mistral-window", "qwen2-window", "t5", "t5-v1_1", "qwen3",
                                            "gemma", "gemma2", "gemma3", "mixtral", "phi3", "gpt_neox",
                                            "falcon", "bloom", "starcoder2", "olmo2", "cohere2", "qwen2_moe",
-                                           "qwen3_moe", "deepseek_v3"),
+                                           "qwen3_moe", "deepseek_v3", "clip"),
                          fixture_name);
 
 // Inefficient rules give the same numbers.

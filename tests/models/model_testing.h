@@ -121,7 +121,7 @@ inline Results run_model(const std::string& folder, Mesh mesh, const ModelRun& r
         task_logits(*model, given, in,
                     {.recompute_blocks = run.recompute, .sequence_parallel = run.sequence_parallel}, &hidden);
     for (Tensor& t : given.values()) t = zeros_like(t);
-    const Tensor loss = task_loss(*model, params, in, logits);
+    const Tensor loss = task_loss(*model, in, logits);
     const auto keep = [&](const std::string& name, std::vector<double> values) {
       if (world.rank() == 0) results[name] = std::move(values);
     };

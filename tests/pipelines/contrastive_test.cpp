@@ -32,32 +32,40 @@ const char* kTextModel =
         "hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 32,
         "max_position_embeddings": 64, "num_labels": 5, "pad_token_id": 256})";
 
-// Two towers, with embeddings of kOutputs numbers.
 const char* kClip =
-    R"({"model_type": "clip", "projection_dim": 5, "logit_scale_init_value": 1.5,
-        "text_config": {"vocab_size": 257, "hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 4,
-                        "intermediate_size": 32, "max_position_embeddings": 64, "eos_token_id": 256},
-        "vision_config": {"image_size": 32, "patch_size": 8, "hidden_size": 24, "num_hidden_layers": 1,
-                          "num_attention_heads": 4, "intermediate_size": 32}})";
+    R"({"model_type": "clip", "projection_dim": 5, "logit_scale_init_value": 2,
+        "text_config": {"model_type": "clip_text_model", "vocab_size": 258, "hidden_size": 20,
+          "num_hidden_layers": 1, "num_attention_heads": 5, "intermediate_size": 32, "eos_token_id": 256,
+          "max_position_embeddings": 64},
+        "vision_config": {"model_type": "clip_vision_model", "image_size": 32, "patch_size": 8,
+          "hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 3, "intermediate_size": 32}})";
 const char* kSiglip =
     R"({"model_type": "siglip",
-        "text_config": {"vocab_size": 257, "hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2,
-                        "intermediate_size": 32, "max_position_embeddings": 64, "projection_size": 5},
-        "vision_config": {"image_size": 32, "patch_size": 8, "hidden_size": 5, "num_hidden_layers": 1,
-                          "num_attention_heads": 1, "intermediate_size": 32}})";
+        "text_config": {"model_type": "siglip_text_model", "vocab_size": 258, "hidden_size": 20,
+          "num_hidden_layers": 1, "num_attention_heads": 5, "intermediate_size": 32, "projection_size": 5,
+          "pad_token_id": 257, "max_position_embeddings": 80},
+        "vision_config": {"model_type": "siglip_vision_model", "image_size": 32, "patch_size": 8,
+          "hidden_size": 5, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}})";
 
-// A job as job/ makes it from a config. Without text_config the model has two towers.
+// A job as job/ makes it from a config.
 struct ContrastiveJob {
   explicit ContrastiveJob(const std::string& loss_type, const char* text_config = kTextModel,
                           const char* image_config = kImageModel)
-      : image(make_model({image_config, "test"})),
-        text(text_config ? make_model({text_config, "test"}) : nullptr) {
+      : image(make_model({image_config, "test"})), text(make_model({text_config, "test"})) {
     settings->contrastive.loss_type = loss_type;
     settings->contrastive.logit_bias = -2;
     settings->train.global_batch_size = 4;
     pipeline->model = image.get();
-    if (text) pipeline->models["text"] = {text.get(), tokenizer.get(), false};
-    if (!text) pipeline->tokenizer = tokenizer.get();
+    pipeline->models["text"] = {text.get(), tokenizer.get(), false};
+    pipeline->settings = settings;
+  }
+  struct BothTowers {
+    const char* config;
+  };
+  explicit ContrastiveJob(BothTowers one) : image(make_model({one.config, "test"})) {
+    settings->train.global_batch_size = 4;
+    pipeline->model = image.get();
+    pipeline->tokenizer = tokenizer.get();
     pipeline->settings = settings;
   }
   void make() {
@@ -94,56 +102,77 @@ double slow_loss(const std::string& loss_type, const std::vector<double>& u, con
   return sum / static_cast<double>(n);
 }
 
-// The loss of six pairs against its definition on two meshes.
-void expect_definition(const std::string& loss_type, const std::function<ContrastiveJob()>& make_job,
-                       double log_scale, double bias) {
-  TempDir dir(TempDir::in_memory);
-  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 2}})
-    on_mesh(mesh, [&](Context& c) {
-      ContrastiveJob job = make_job();
-      job.make();
-      const auto data = job.pipeline->open(
-          {.evaluation = true, .files = {"builtin:shapes"}, .cache = dir / "cache", .max_length = 64});
-      const i64 n = 6;
-      const BatchShape shape{.rows = n, .mine = shard_range(n, 1, mesh.dp(), c.coord().dp()), .length = 64};
-      std::vector<Example> mine;
-      for (i64 i = shape.mine.begin; i < shape.mine.end; ++i) mine.push_back(data->get(i));
-      const Batch all =
-          loss_batch(*job.pipeline, *job.params, job.pipeline->collate(mine, shape), StepContext());
-      const std::vector<double> u = to_values(all["image"]), v = to_values(all["text"]);
-      double length = 0;
-      for (i64 k = 0; k < kOutputs; ++k) length += v[k] * v[k];
-      EXPECT_NEAR(length, 1, 1e-6);
-      const double initial = to_values((*job.params)["logit_scale"])[0];
-      EXPECT_NEAR(initial, log_scale, 1e-6);
-      const double sum = item(job.pipeline->loss(*job.params, all, {}).at(0).sum);
-      EXPECT_NEAR(sum / n, slow_loss(loss_type, u, v, initial, bias), 3e-6) << loss_type;
-    });
-}
-
 TEST(Contrastive, LossesAreThoseOfTheirDefinition) {
+  TempDir dir(TempDir::in_memory);
   for (const std::string loss_type : {"softmax", "sigmoid"})
-    expect_definition(
-        loss_type, [&] { return ContrastiveJob(loss_type); }, -std::log(0.07), -2);
+    for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 2}})
+      on_mesh(mesh, [&](Context& c) {
+        ContrastiveJob job(loss_type);
+        job.make();
+        const auto data = job.pipeline->open(
+            {.evaluation = true, .files = {"builtin:shapes"}, .cache = dir / "cache", .max_length = 64});
+        const i64 n = 6;
+        const BatchShape shape{.rows = n, .mine = shard_range(n, 1, mesh.dp(), c.coord().dp()), .length = 64};
+        std::vector<Example> mine;
+        for (i64 i = shape.mine.begin; i < shape.mine.end; ++i) mine.push_back(data->get(i));
+        const Batch all =
+            loss_batch(*job.pipeline, *job.params, job.pipeline->collate(mine, shape), StepContext());
+        const std::vector<double> u = to_values(all["image"]), v = to_values(all["text"]);
+        double length = 0;
+        for (i64 k = 0; k < kOutputs; ++k) length += v[k] * v[k];
+        EXPECT_NEAR(length, 1, 1e-6);
+        const double log_scale = to_values((*job.params)["logit_scale"])[0];
+        EXPECT_NEAR(std::exp(-log_scale), 0.07, 1e-7);
+        const double sum = item(job.pipeline->loss(*job.params, all, {}).at(0).sum);
+        EXPECT_NEAR(sum / n, slow_loss(loss_type, u, v, log_scale, -2), 3e-6) << loss_type;
+      });
 }
 
-// The model's own scale and bias; SigLIP's texts are read with their padding.
-TEST(Contrastive, AModelWithTwoTowersHasItsOwnLoss) {
-  expect_definition(
-      "softmax", [] { return ContrastiveJob("auto", nullptr, kClip); }, 1.5, 0);
-  expect_definition(
-      "sigmoid", [] { return ContrastiveJob("auto", nullptr, kSiglip); }, std::log(10.0), -10);
-  on_one_rank([](Context&) {
-    ContrastiveJob job("auto", nullptr, kSiglip);
-    job.make();
-    Example e;
-    e.ids["labels"] = {5, 6};
-    const Batch b = job.pipeline->collate(std::span(&e, 1), {.rows = 1, .mine = {0, 1}, .length = 2});
-    EXPECT_EQ(b["input_ids"].shape(), (Shape{1, 64}));
-    EXPECT_TRUE(job.pipeline->after_update(*job.params, {}).empty());
-    EXPECT_THAT(usage_error([] { ContrastiveJob("softmax", nullptr, kSiglip).pipeline->params(); }),
-                HasSubstr("contrastive.loss_type=softmax: the siglip model was made for sigmoid"));
-  });
+// A model with both towers has its own scale and bias. The padding of texts that SigLIP attends to depends on
+// neither batch nor length; that of CLIP has no effect.
+TEST(Contrastive, OneModelMayHaveBothTowers) {
+  TempDir dir(TempDir::in_memory);
+  for (const bool siglip : {false, true})
+    for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 1}, Mesh{1, 2}})
+      on_mesh(mesh, [&](Context& c) {
+        ContrastiveJob job(ContrastiveJob::BothTowers{siglip ? kSiglip : kClip});
+        EXPECT_TRUE(job.pipeline->extra_params().specs.empty());
+        EXPECT_TRUE(job.pipeline->predicts_with().empty());
+        job.make();
+        const auto data = job.pipeline->open(
+            {.evaluation = true, .files = {"builtin:shapes"}, .cache = dir / "cache", .max_length = 64});
+        const i64 n = 4;
+        const BatchShape shape{.rows = n, .mine = shard_range(n, 1, mesh.dp(), c.coord().dp()), .length = 64};
+        std::vector<Example> mine;
+        for (i64 i = shape.mine.begin; i < shape.mine.end; ++i) mine.push_back(data->get(i));
+        const Batch b = job.pipeline->collate(mine, shape);
+        EXPECT_EQ(b["input_ids"].size(1), siglip ? 80 : 64);
+        const Batch all = loss_batch(*job.pipeline, *job.params, b, StepContext());
+        const std::vector<double> u = to_values(all["image"]), v = to_values(all["text"]);
+        const double log_scale = to_values((*job.params)["logit_scale"])[0];
+        EXPECT_NEAR(log_scale, siglip ? std::log(10) : 2, 1e-6);
+        const double sum = item(job.pipeline->loss(*job.params, all, {}).at(0).sum);
+        EXPECT_NEAR(sum / n, slow_loss(siglip ? "sigmoid" : "softmax", u, v, log_scale, -10), 1e-5);
+        // SigLIP's scale has no limit: published ones are above CLIP's.
+        EXPECT_EQ(job.pipeline->after_update(*job.params, {}).size(), siglip ? 0u : 1u);
+        if (mesh.ranks() > 1) return;
+        const std::vector<Example> one = {mine[0]};
+        const nlohmann::json answer =
+            nlohmann::json::parse(job.pipeline->predict(*job.params, one, {}).at(0));
+        for (i64 k = 0; k < kOutputs; ++k) {
+          EXPECT_NEAR(answer.at("text_embedding").at(k), v[k], 2e-6);
+          EXPECT_NEAR(answer.at("image_embedding").at(k), u[k], 2e-6);
+        }
+      });
+}
+
+TEST(Contrastive, SettingsThatAModelWithBothTowersHasAreErrors) {
+  ContrastiveJob two("softmax"), job(ContrastiveJob::BothTowers{kClip});
+  job.pipeline->models["text"] = {two.text.get(), two.tokenizer.get(), false};
+  EXPECT_THAT(usage_error([&] { job.pipeline->params(); }), HasSubstr("Remove models.text"));
+  ContrastiveJob scaled(ContrastiveJob::BothTowers{kClip});
+  scaled.settings->contrastive.temperature = 0.1;
+  EXPECT_THAT(usage_error([&] { scaled.pipeline->params(); }), HasSubstr("Remove contrastive.temperature"));
 }
 
 // A scale beyond its limit has a gradient, and the limit holds after an update.
@@ -183,7 +212,7 @@ TEST(Contrastive, AnswersAreEmbeddingsAndRecallIsTheirs) {
 
 TEST(Contrastive, OutputsThatAreNotFiniteMakeNoAnswer) {
   on_one_rank([](Context&) {
-    ContrastiveJob job("auto", nullptr, kClip);
+    ContrastiveJob job(ContrastiveJob::BothTowers{kClip});
     job.make();
     for (size_t i = 0; i < job.params->size(); ++i)
       if (job.params->specs()[i].name == "text_projection.weight")
@@ -234,7 +263,7 @@ TEST(Contrastive, BothModelsMustMakeEmbeddingsOfOneSize) {
                 HasSubstr("models.text is a bert model for sequence-classification with 8 outputs; expected "
                           "sequence-classification with num_labels 5"));
     EXPECT_THAT(error(kTextModel, kTextModel),
-                HasSubstr("or an image classification model, whose outputs are the embedding"));
+                HasSubstr("pipeline: contrastive needs an image classification model"));
     ContrastiveJob alone("softmax");
     alone.pipeline->models.clear();
     EXPECT_THAT(usage_error([&] { alone.pipeline->all_params(); }),

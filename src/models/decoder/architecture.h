@@ -31,6 +31,10 @@ struct DecoderNames {
   std::string gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
   // Ends of the names of stored tensors that are not parameters: causal masks, rotary frequencies.
   std::vector<std::string> buffers = {"rotary_emb.inv_freq"};
+  // In files of a model with more parts: the name of this one ("language_model.") and those of the others,
+  // which are skipped. All of them may follow a "model.".
+  std::string part{};
+  std::vector<std::string> other_parts{};
 };
 
 // A mixture of experts (gated MLPs) in place of an MLP.

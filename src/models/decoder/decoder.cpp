@@ -190,6 +190,15 @@ Tensor Decoder::mlp(const ParamTree& p, i64 i, const Tensor& x, const ApplyOptio
 
 std::string Decoder::canonical_name(const std::string& stored) const {
   const DecoderNames& n = arch_.names;
+  if (n.part.empty()) return own_name(stored);
+  const std::string rest = stored.starts_with("model.") ? stored.substr(6) : stored;
+  for (const std::string& other : n.other_parts)
+    if (rest.starts_with(other)) return "";
+  return own_name(rest.starts_with(n.part) ? rest.substr(n.part.size()) : stored);
+}
+
+std::string Decoder::own_name(const std::string& stored) const {
+  const DecoderNames& n = arch_.names;
   if (stored.starts_with(n.head + ".")) return stored;
   if (arch_.head_rows > 0 && (stored.starts_with("lm_head.") || stored.starts_with("embed_out.")))
     return stored;

@@ -35,6 +35,7 @@ class Decoder {
     const DecoderNames& n = arch_.names;
     return {"attention_out", arch_.attention_out_dropout, n.attention_norm, n.attention_out_norm};
   }
+  std::string own_name(const std::string& stored) const;  // canonical_name() of a name without `part`
   Branch mlp_branch() const {
     return {"mlp_out", arch_.mlp_out_dropout, arch_.names.mlp_norm, arch_.names.mlp_out_norm};
   }
@@ -73,9 +74,10 @@ class Decoder {
   std::shared_ptr<const std::vector<float>> slopes_;  // of ALiBi, one per head; null: none
 };
 
-// A decoder as a model; reads the architecture, and finishes the config.
+// A decoder as a model; reads the architecture, and finishes the config. saved_as: the class in the config of
+// saved models; "": as in the config.
 using ReadDecoder = DecoderArchitecture (*)(ModelConfig& c);
-std::unique_ptr<Model> make_decoder_model(ModelConfig& c, ReadDecoder read);
+std::unique_ptr<Model> make_decoder_model(ModelConfig& c, ReadDecoder read, const std::string& saved_as = "");
 template <ReadDecoder read>
 std::unique_ptr<Model> make_decoder(ModelConfig& c) {
   return make_decoder_model(c, read);

@@ -4,6 +4,7 @@
 
 #include "models/config.h"
 #include "models/decoder/architecture.h"
+#include "models/decoder/read.h"
 
 namespace redco {
 
@@ -20,6 +21,7 @@ DecoderArchitecture read_gpt2_cross(ModelConfig& c);
 DecoderArchitecture read_gpt_bigcode(ModelConfig& c);
 DecoderArchitecture read_gpt_neox(ModelConfig& c);
 DecoderArchitecture read_gptj(ModelConfig& c);
+DecoderArchitecture read_gemma_with(ModelConfig& c, DecoderDefaults defaults);  // with defaults of the sizes
 DecoderArchitecture read_granite(ModelConfig& c);
 DecoderArchitecture read_llama(ModelConfig& c);  // llama, mistral, qwen2, qwen3
 DecoderArchitecture read_mixtral(ModelConfig& c);

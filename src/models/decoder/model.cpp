@@ -34,7 +34,8 @@ Tensor equal_to(const Tensor& a, double b) { return compare(Binary::eq, a, full(
 
 class DecoderModel : public Model {
  public:
-  DecoderModel(ModelConfig& c, DecoderArchitecture architecture, std::string problem_type, i32 padding)
+  DecoderModel(ModelConfig& c, DecoderArchitecture architecture, std::string problem_type, i32 padding,
+               const std::string& saved_as)
       : decoder_(std::move(architecture)) {
     const DecoderArchitecture& s = decoder_.architecture();
     family_ = s.family;
@@ -52,6 +53,10 @@ class DecoderModel : public Model {
     SpecBuilder b(params_);
     decoder_.declare(b);
     config_json_ = c.dump();
+    if (saved_as.empty()) return;
+    nlohmann::ordered_json json = nlohmann::ordered_json::parse(config_json_);
+    json["architectures"] = {saved_as};
+    config_json_ = json.dump(2) + "\n";
   }
 
   Tensor decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
@@ -88,7 +93,7 @@ class DecoderModel : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> make_decoder_model(ModelConfig& c, ReadDecoder read) {
+std::unique_ptr<Model> make_decoder_model(ModelConfig& c, ReadDecoder read, const std::string& saved_as) {
   DecoderArchitecture architecture = read(c);
   std::string problem_type;
   i32 padding = -1;
@@ -98,7 +103,8 @@ std::unique_ptr<Model> make_decoder_model(ModelConfig& c, ReadDecoder read) {
     padding = static_cast<i32>(c.integer_or("pad_token_id", -1, -1));
   }
   c.finish();
-  return std::make_unique<DecoderModel>(c, std::move(architecture), std::move(problem_type), padding);
+  return std::make_unique<DecoderModel>(c, std::move(architecture), std::move(problem_type), padding,
+                                        saved_as);
 }
 
 }  // namespace redco

@@ -12,16 +12,19 @@ namespace redco {
 
 DecoderArchitecture read_usual(ModelConfig& c, const DecoderDefaults& d) {
   DecoderArchitecture s;
+  const auto size = [&](const char* key, i64 fallback, i64 least = 1) {
+    return fallback > 0 ? c.integer_or(key, fallback, least) : c.integer(key, least);
+  };
   s.family = c.text_or("model_type", "");
-  s.vocab_size = c.integer("vocab_size");
+  s.vocab_size = size("vocab_size", d.vocab_size);
   s.padding_row = c.padding_row(s.vocab_size);
   if (!c.mentions("pad_token_id") && d.padding_row < s.vocab_size) s.padding_row = d.padding_row;
   s.max_length = c.integer_or("max_position_embeddings", d.max_length);
-  s.width = c.integer("hidden_size");
-  s.inner = c.integer("intermediate_size");
-  s.layers.resize(c.integer("num_hidden_layers", 0));
+  s.width = size("hidden_size", d.width);
+  s.inner = size("intermediate_size", d.inner);
+  s.layers.resize(size("num_hidden_layers", d.layers, 0));
 
-  const i64 H = c.integer("num_attention_heads");
+  const i64 H = size("num_attention_heads", d.heads);
   const bool absent = !c.mentions("num_key_value_heads");
   const i64 K = d.grouped ? c.integer_or("num_key_value_heads", absent && d.kv_heads ? d.kv_heads : H) : H;
   if (H % K != 0)

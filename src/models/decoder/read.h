@@ -11,6 +11,7 @@ namespace redco {
 
 // Defaults of a family's configuration class.
 struct DecoderDefaults {
+  i64 vocab_size = 0, width = 0, inner = 0, layers = 0, heads = 0;  // 0: the config must have the key
   i64 max_length = 2048;
   i64 kv_heads = 0;     // 0: the number of heads
   bool grouped = true;  // num_key_value_heads is a key of the family

@@ -87,6 +87,7 @@ struct EncoderArchitecture {
   double embedding_dropout = 0;
 
   // Blocks.
+  bool causal = false;
   bool pre_norm = false;
   bool first_norm = true;  // pre_norm: the first layer has a norm before its attention
   NormSettings norm;
@@ -102,6 +103,7 @@ struct EncoderArchitecture {
   std::optional<ConvolutionSettings> convolution;  // added to the result of the first layer
   bool masks_embedding = false;                    // the embeddings of padding are zero
   std::optional<RelativeBuckets> buckets;          // T5's bias of the scores, shared by all layers
+  bool states_before_norm = false;                 // ApplyOptions::hidden_states ends before the final norm
 
   // Heads; only that of the task is declared.
   std::optional<MaskedHead> masked;

@@ -19,9 +19,9 @@ namespace redco {
 
 namespace {
 
-class Encoder : public Model {
+class Encoder : public TextEncoder {
  public:
-  Encoder(ModelConfig& c, EncoderArchitecture architecture) : arch_(std::move(architecture)) {
+  Encoder(const ModelConfig& c, EncoderArchitecture architecture) : arch_(std::move(architecture)) {
     if (arch_.embedding_width == 0) arch_.embedding_width = arch_.width;
     family_ = arch_.family;
     task_ = arch_.task;
@@ -62,9 +62,10 @@ class Encoder : public Model {
         x = add_convolution(p, at(s.names.convolution), *s.convolution, s.norm, o, first, x, in.key_mask);
       x = activation(o, static_cast<i64>(i), "", x);
     }
+    if (o.hidden_states && s.states_before_norm) o.hidden_states->push_back(x);
     if (!s.names.final_norm.empty()) x = norm(p, at(s.names.final_norm), x, s.norm, NormResult::stream);
     x = activation(o, "final_norm", x);
-    if (o.hidden_states) o.hidden_states->push_back(x);
+    if (o.hidden_states && !s.states_before_norm) o.hidden_states->push_back(x);
     x = gather_tokens(o, x);
     if (!o.head || task_ == ModelTask::feature_extraction) return x;
     if (scores_tokens()) return token_logits(p, x, o);
@@ -129,7 +130,8 @@ class Encoder : public Model {
       b.positions(at(n.positions) + ".weight", s.position_rows, E, s.std,
                   s.positions_after_padding ? s.padding_row : -1);
     if (s.types > 0) b.embedding(at(n.types) + ".weight", s.types, E, s.std);
-    declare_norm(b, at(n.embedding_norm), s.projects_before_norm ? s.width : E, s.norm);
+    if (!n.embedding_norm.empty())
+      declare_norm(b, at(n.embedding_norm), s.projects_before_norm ? s.width : E, s.norm);
     if (!n.project.empty()) b.linear(at(n.project), s.width, E, !s.projects_before_norm, s.std);
     if (s.disentangled) declare_position_table(b);
     if (s.buckets) b.head_table(at(n.relative_bias) + ".weight", s.buckets->count, s.heads.n_head, s.std);
@@ -237,7 +239,8 @@ class Encoder : public Model {
     }
     Tensor x = add(terms);
     if (s.projects_before_norm && !n.project.empty()) x = dense(p, at(n.project), x, o);
-    x = norm(p, at(n.embedding_norm), residual(o, x), s.norm, NormResult::stream);
+    x = residual(o, x);
+    if (!n.embedding_norm.empty()) x = norm(p, at(n.embedding_norm), x, s.norm, NormResult::stream);
     if (s.masks_embedding && in.key_mask.defined()) {
       const DType type = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
       x = x * reshape(to_float(in.key_mask, type), {ids.size(0), ids.size(1), 1});
@@ -286,7 +289,7 @@ class Encoder : public Model {
         .out = h + n.out,
         .heads = s.heads,
         .settings = {.scale = 1 / std::sqrt(static_cast<double>(s.heads.head_dim * s.score_terms)),
-                     .causal = false,
+                     .causal = s.causal,
                      .window = own.reach < 0 ? 0 : own.reach + 1,
                      .dropout = s.attention_dropout,
                      .ahead = own.reach},
@@ -369,6 +372,10 @@ std::unique_ptr<Model> make_encoder_model(ModelConfig& c, ReadEncoder read) {
   if (architecture.task == ModelTask::masked_lm && !architecture.tied && architecture.masked->tied)
     c.fail("tie_word_embeddings", "not supported; supported: true");
   c.finish();
+  return std::make_unique<Encoder>(c, std::move(architecture));
+}
+
+std::unique_ptr<TextEncoder> make_text_encoder(const ModelConfig& c, EncoderArchitecture architecture) {
   return std::make_unique<Encoder>(c, std::move(architecture));
 }
 

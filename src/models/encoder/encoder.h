@@ -19,6 +19,14 @@ std::unique_ptr<Model> make_encoder(ModelConfig& c) {
   return make_encoder_model(c, read);
 }
 
+// An encoder that is a part of another model, which calls encode_outputs(). The config is the caller's to
+// finish.
+class TextEncoder : public Model {
+ public:
+  using Model::encode_outputs;
+};
+std::unique_ptr<TextEncoder> make_text_encoder(const ModelConfig& c, EncoderArchitecture architecture);
+
 // The task of the first of `architectures`: PREFIXForMaskedLM (also if the config has none),
 // PREFIXForSequenceClassification or PREFIXModel. Reads the labels too.
 void read_encoder_task(ModelConfig& c, const std::string& prefix, EncoderArchitecture& s);

@@ -7,7 +7,8 @@
 namespace redco {
 
 EncoderArchitecture read_albert(ModelConfig& c);
-EncoderArchitecture read_bert(ModelConfig& c);  // bert, roberta, xlm-roberta, camembert
+EncoderArchitecture read_bert(ModelConfig& c);       // bert, roberta, xlm-roberta, camembert
+EncoderArchitecture read_clip_text(ModelConfig& c);  // clip_text_model, siglip_text_model: without pooling
 EncoderArchitecture read_deberta_v2(ModelConfig& c);
 EncoderArchitecture read_distilbert(ModelConfig& c);
 EncoderArchitecture read_electra(ModelConfig& c);

@@ -49,15 +49,18 @@ void read_gemma_windows(ModelConfig& c, DecoderArchitecture& s, bool third) {
 
 }  // namespace
 
-DecoderArchitecture read_gemma(ModelConfig& c) {
+DecoderArchitecture read_gemma(ModelConfig& c) { return read_gemma_with(c, {}); }
+
+DecoderArchitecture read_gemma_with(ModelConfig& c, DecoderDefaults defaults) {
   const std::string type = c.text_or("model_type", "gemma");
   const bool first = type == "gemma", third = type == "gemma3_text";
-  DecoderArchitecture s = read_usual(c, {.max_length = third ? 131072 : 8192,
-                                         .kv_heads = first ? 16 : 4,
-                                         .head_dim = 256,
-                                         .tied = true,
-                                         .padding_row = 0,
-                                         .activation = nullptr});
+  defaults.max_length = third ? 131072 : 8192;
+  defaults.kv_heads = first ? 16 : 4;
+  defaults.head_dim = 256;
+  defaults.tied = true;
+  defaults.padding_row = 0;
+  defaults.activation = nullptr;
+  DecoderArchitecture s = read_usual(c, defaults);
   s.norm.unit_offset = true;
   s.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(s.width)));  // fp32 in transformers
   s.qkv_bias = s.out_bias = c.boolean_or("attention_bias", false);
