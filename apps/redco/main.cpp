@@ -17,6 +17,7 @@
 #include "kernels/threads.h"
 #include "launch/child_process.h"
 #include "launch/join/server.h"
+#include "launch/keepers.h"
 #include "launch/login.h"
 #include "launch/topology.h"
 #include "launch/watch/watchdog.h"
@@ -155,6 +156,8 @@ int run_command(int argc, char** argv) {
     }
     if (words.size() >= 3 && words[0] == "agent")
       return run_agent(words[1], fmt::format("{}", fmt::join(words.begin() + 2, words.end(), " ")));
+    if (words.size() == 3 && words[0] == kKeepCommand)
+      return run_keeper(words[1], std::atof(words[2].c_str()));
     if (words.size() >= 3 && words[0] == "login") run_login({words.begin() + 1, words.end()});
     if (words.size() == 3 && words[0] == kCheckCommand) {
       const auto job = []() -> JobConfig {

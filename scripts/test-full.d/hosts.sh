@@ -131,6 +131,24 @@ hosts_spare() { # another host has slots for the ranks of the lost one
   "$NET" heal redcot-b
   return "$status"
 }
+nothing_kept() { # the keepers have removed the buddy checkpoints from the memory of all hosts
+  local h
+  for h in $("$NET" list | tr , ' '); do
+    [[ -z $("$NET" exec "$h" find /dev/shm -name 'redco-kept-*') ]] || { say "buddy checkpoints are left on $h" && return 1; }
+  done
+}
+# One host has all model shards of a lost rank in memory, or another replica has them. The only checkpoint is the last.
+hosts_buddy() {
+  local memory=(fault.buddy=true fault.buddy_steps=4 checkpoint.every_n_steps=1000) from='continuing from the buddy checkpoint of step'
+  begin copied "$(hosts_of a b)" "${memory[@]}" && within 60 at_step 22 && on b kill -KILL $(pids_on b ranks) && finished 0 &&
+    said "$from" && steps_once 60 && equal_to whole && nothing_kept || return 1
+  begin shards "$(hosts_of a b)" parallel.n_model_shards=2 && finished 0 &&
+    begin copied-shards "$(hosts_of b a c)" parallel.n_model_shards=2 parallel.n_ranks=2 "${memory[@]}" && within 60 at_step 22 &&
+    "$NET" cut redcot-b && finished 0 && said "$from" && steps_once 60 && equal_to shards
+  local status=$?
+  "$NET" heal redcot-b
+  return "$status"
+}
 hosts_budget() { # a host that stays away
   begin budget "$(hosts_of a b)" fault.max_restarts=1 && within 60 at_step 22 && "$NET" cut redcot-b &&
     finished 5 && said 'no further start: 1 restart brought no newer checkpoint'
@@ -189,7 +207,7 @@ part_hosts() {
   "$NET" down && "$NET" up 4 || return 1
   hosts_job
   for check in undisturbed table logins unshared_workdir unreachable_at_the_start killed_rank all_processes_of_a_host stopped_rank \
-    first_rank_cut_and_healed former_start_comes_back elastic spare budget read_only_remount without_home without_ssh; do
+    first_rank_cut_and_healed former_start_comes_back elastic spare buddy budget read_only_remount without_home without_ssh; do
     [[ $check == undisturbed || -z ${ONLY_HOSTS:-} || " $ONLY_HOSTS " == *" $check "* ]] || continue
     say "hosts: $check"
     "hosts_$check" || { failures=$((failures + 1)) && say "FAILED: $check"; }

@@ -140,6 +140,7 @@ PlanRequest plan_request(const JobConfig& job, const Assembly& parts, Pipeline& 
   r.strict = job.parallel.strict;
   r.step = step_options(job.train, job.parallel, training_storage(job).weights);
   r.checkpoint = job.checkpoint;
+  r.buddy = job.fault.buddy;
   r.compute = job.train.compute_dtype;
   return r;
 }

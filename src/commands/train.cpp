@@ -14,6 +14,7 @@
 #include "assembly/training_parts.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/kept_memory.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "base/signals.h"
@@ -233,6 +234,19 @@ void report_end(const std::string& workdir, const TrainResult& r) {
        r.stopped_early ? ", stopped early" : "", text, join_path(workdir, workdir::checkpoint("last")));
 }
 
+// The key of the job's keepers; "": no buddy checkpoints.
+std::string kept_memory_of(const FaultSettings& fault, const Run& run) {
+  if (!fault.buddy) return "";
+  const Environment environment = current_environment();
+  const auto it = environment.find(kKeptVariable);
+  if (it != environment.end()) return it->second;
+  if (run.first())
+    info(
+        "[fault] fault.buddy has no effect here. It needs several ranks, on this machine or on the hosts of "
+        "parallel.hosts or parallel.hostfile");
+  return "";
+}
+
 int train_on_ranks(Run& run, const BuildInfo& build) {
   Context& c = run.context();
   Group& world = c.world();
@@ -294,6 +308,8 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
                                                     .hosts = hosts_text(hosts)});
                  },
              .check_replicas_every = job.fault.check_replicas_every_n_steps,
+             .kept_memory = kept_memory_of(job.fault, run),
+             .buddy_steps = job.fault.buddy_steps,
              .threads_per_rank = kernels::threads(),
              .isa = kernels::name_of(kernels::isa())};
   keep_model_files(t, run, parts);

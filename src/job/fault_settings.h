@@ -10,7 +10,8 @@ struct FaultSettings {
   // on a slow disk or a function of a user's pipeline reports none, but takes minutes at most.
   double timeout = 300;
   i64 max_restarts = 3;
-  bool elastic = false, shrink_batch = false;
+  bool elastic = false, shrink_batch = false, buddy = false;
+  i64 buddy_steps = 50;
   i64 check_replicas_every_n_steps = 100;
 
   void visit(SettingsVisitor& v) {
@@ -34,6 +35,15 @@ struct FaultSettings {
     v.field("shrink_batch", shrink_batch,
             "restart a training on several ranks once with half the per_device_batch_size after a lack of "
             "memory; the rows of a step stay, results differ by rounding");
+    v.field(
+        "buddy", buddy,
+        "buddy checkpoints: copies of the training's state in the memory of two hosts (of one host if the "
+        "job has no other). A restart of the ranks continues from them without reading a checkpoint, if "
+        "they are newer. They end with the command, and need twice the memory of parameters and "
+        "optimizer, twice that where no other replica is on another host");
+    v.field("buddy_steps", buddy_steps,
+            "steps between two buddy checkpoints, which a lost rank or host costs at most")
+        .at_least(1);
     v.field("check_replicas_every_n_steps", check_replicas_every_n_steps,
             "steps between two comparisons of the parameters of all replicas; a difference ends the run with "
             "exit code 5; 0: no comparisons")

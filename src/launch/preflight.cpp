@@ -48,7 +48,8 @@ std::string find_in_path(const std::string& program, const std::string& path) {
 }
 
 // What the host runs. It finds orted in the PATH of a login, or in the folder of mpirun, as mpirun does.
-std::string script_of(const LaunchRequest& r, const std::string& program, const HostQuestions& q) {
+std::string script_of(const LaunchRequest& r, const std::string& program,
+                      const std::vector<std::string>& words) {
   const auto of = [&](const char* name) {
     const auto it = r.environment.find(name);
     return it == r.environment.end() ? std::string() : it->second;
@@ -63,7 +64,7 @@ std::string script_of(const LaunchRequest& r, const std::string& program, const 
   for (const char* name : {"PATH", "LD_LIBRARY_PATH"})
     if (!of(name).empty()) s += fmt::format("{0}={1}; export {0}; ", name, quoted(of(name)));
   s += "exec " + quoted(program);
-  for (const std::string& a : arguments_of(q)) s += " " + quoted(a);
+  for (const std::string& a : words) s += " " + quoted(a);
   return s;
 }
 
@@ -148,29 +149,34 @@ std::vector<std::string> agent_words(const LaunchRequest& r) {
   return {};
 }
 
+std::vector<std::string> command_on_host(const LaunchRequest& r, const std::string& host,
+                                         const std::string& program, const std::vector<std::string>& words) {
+  // A process that joined without ssh kills the processes with this mark at its end; ours has its own end.
+  const std::string script = "unset REDCO_JOINED; " + script_of(r, program, words);
+  if (is_here(r, host)) return {"sh", "-c", script};
+  std::vector<std::string> argv = agent_words(r);
+  if (argv.empty()) return {};
+  argv.insert(argv.end(), {host, "exec sh -c " + quoted(script)});
+  return argv;
+}
+
 std::vector<HostAnswer> ask_hosts(const LaunchRequest& r, const PreflightNeeds& needs,
                                   const std::string& program, double limit) {
   const Nonce nonce(needs.workdir);
   std::vector<std::string> files = needs.files;
   files.insert(files.end(), needs.data.begin(), needs.data.end());
-  const std::string script = script_of(r, program, nonce.questions(files));
-  const std::vector<std::string> agent = agent_words(r);
+  const std::vector<std::string> questions = arguments_of(nonce.questions(files));
   std::vector<HostAnswer> out;
   std::vector<std::vector<std::string>> commands;
   for (const Host& h : needs.hosts) {
     HostAnswer a;
     a.host = h.name;
-    const bool here = is_here(r, h.name);
-    a.way = here                                   ? "here"
-            : agent.empty()                        ? "no ssh"
+    std::vector<std::string> argv = command_on_host(r, h.name, program, questions);
+    a.way = is_here(r, h.name)                     ? "here"
+            : argv.empty()                         ? "no ssh"
             : r.environment.count(kLoginsVariable) ? "ssh"
-                                                   : file_name(agent[0]);
-    std::vector<std::string> argv = {"sh", "-c", script};
-    if (!here) {
-      argv = agent;
-      argv.insert(argv.end(), {h.name, "exec sh -c " + quoted(script)});
-    }
-    if (!here && agent.empty()) argv = {"false"};
+                                                   : file_name(argv[0]);
+    if (argv.empty()) argv = {"false"};
     commands.push_back(std::move(argv));
     out.push_back(std::move(a));
   }

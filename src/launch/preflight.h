@@ -57,6 +57,11 @@ std::vector<std::string> networks_to_choose(const std::vector<HostAnswer>& answe
 std::string preflight_text(const PreflightNeeds& needs, const std::vector<HostAnswer>& answers);
 std::string preflight_json(const PreflightNeeds& needs, const std::vector<HostAnswer>& answers);
 
+// The command that runs `program` with these words on a host, in the way in which the ranks start: here by a
+// shell, elsewhere by the agent. Empty if there is no agent.
+std::vector<std::string> command_on_host(const LaunchRequest& request, const std::string& host,
+                                         const std::string& program, const std::vector<std::string>& words);
+
 // The command that starts a program on another host: the user's agent (OMPI_MCA_plm_rsh_agent) or ssh, with
 // its arguments, without the host. Empty if PATH has no such program.
 std::vector<std::string> agent_words(const LaunchRequest& request);

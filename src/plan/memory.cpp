@@ -101,6 +101,8 @@ TraceRequest CandidateMemory::trace_request(const PlanSetting& s, int rank) {
                  .step = request_.step,
                  .checkpoint = request_.checkpoint,
                  .compute = request_.compute};
+  for (int r = 0; request_.buddy && s.mesh.ranks() > 1 && r < s.mesh.ranks(); ++r)
+    t.buddy_hosts.push_back(request_.machines.host_of(r));
   t.step.recompute_blocks = s.recompute;
   t.step.sharding = s.sharding;
   return t;
@@ -124,6 +126,7 @@ PlanCandidate CandidateMemory::of(const PlanSetting& s, int rank, Trace* out) {
   m.activations = trace.high_water - m.parameters - m.gradients - m.optimizer;
   m.buffers = staging_bytes(trace.collectives, s.mesh);
   m.checkpoint = trace.checkpoint;
+  m.buddy = trace.buddy;
   m.base = base_memory(s.mesh.ranks());
   const Crossing x = crossing(request_.machines, s.mesh, Axis::mp);
   c.crosses = x.crosses;

@@ -30,6 +30,7 @@ struct PlanRequest {
   bool strict = false;
   StepOptions step;  // with the sharding of its state
   CheckpointSettings checkpoint{};
+  bool buddy = false;  // fault.buddy
   ComputeDType compute = ComputeDType::fp32;
   std::vector<std::string> assumed;        // sentences about what was assumed
   std::shared_ptr<const CostModel> model;  // of the machines' speed; null: no time is predicted
@@ -43,8 +44,11 @@ struct RankMemory {
   i64 activations = 0;  // the arena's high-water mark minus the three above
   i64 buffers = 0;      // staging of collectives
   i64 checkpoint = 0;   // the copy of a background save
+  i64 buddy = 0;        // buddy checkpoints that it keeps, in shared memory
   i64 base = 0;         // the process itself: program, libraries, their tables
-  i64 total() const { return parameters + gradients + optimizer + activations + buffers + checkpoint + base; }
+  i64 total() const {
+    return parameters + gradients + optimizer + activations + buffers + checkpoint + buddy + base;
+  }
 };
 
 struct PlanCollective {

@@ -36,13 +36,10 @@ nlohmann::ordered_json setting_json(const PlanSetting& s) {
 }
 
 nlohmann::ordered_json memory_json(const RankMemory& m) {
-  return {{"parameters", m.parameters},
-          {"gradients", m.gradients},
-          {"optimizer", m.optimizer},
-          {"activations", m.activations},
-          {"buffers", m.buffers},
-          {"checkpoint", m.checkpoint},
-          {"base", m.base},
+  return {{"parameters", m.parameters}, {"gradients", m.gradients},
+          {"optimizer", m.optimizer},   {"activations", m.activations},
+          {"buffers", m.buffers},       {"checkpoint", m.checkpoint},
+          {"buddy", m.buddy},           {"base", m.base},
           {"total", m.total()}};
 }
 
@@ -123,6 +120,7 @@ std::string to_text(const PlanReport& r) {
                         {"activations", m.activations},
                         {"buffers", m.buffers},
                         {.name = "checkpoint", .bytes = m.checkpoint, .optional = true},
+                        {.name = "buddy checkpoints", .bytes = m.buddy, .optional = true},
                         {"base", m.base}};
   for (const Part& p : parts)
     if (p.bytes > 0 || !p.optional) t += fmt::format("  {:<21}{:>10}\n", p.name, size_text(p.bytes));

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "train/buddy.h"
 #include "train/checkpoint_files.h"
 #include "train/prefetch.h"
 #include "train/step_embeddings.h"
@@ -67,6 +68,8 @@ OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
            copy_sizes(saved_tensors(*r.pipeline, step, r.checkpoint, params.has_adapters() ? "adapter" : ""),
                       r.checkpoint, r.mesh.ranks()))
         out.trace.checkpoint = std::max(out.trace.checkpoint, of.bytes());
+    if (!r.buddy_hosts.empty())
+      out.trace.buddy = buddy_bytes(saved_tensors(*r.pipeline, step, {}, ""), r.mesh, r.rank, r.buddy_hosts);
     // Gradients that wait for further micro-batches are whole, unless they are sharded. Reduced ones have the
     // placement of their state.
     const bool whole = rows.size() > 1 && r.step.sharding <= StateSharding::optimizer;

@@ -20,6 +20,7 @@ struct TraceRequest {
   i64 length = 1, target_length = 1;
   StepOptions step;
   CheckpointSettings checkpoint{};
+  std::vector<int> buddy_hosts{};  // the host of each rank, with buddy checkpoints; empty: without
   ComputeDType compute = ComputeDType::fp32;
   // Predicts the time of the step on these machines; null: no prediction.
   const CostModel* model = nullptr;
@@ -34,6 +35,7 @@ struct Trace {
   i64 high_water = 0;  // of the whole arena
   // Of a background save, on the rank that writes the most.
   i64 checkpoint = 0;
+  i64 buddy = 0;       // of the buddy checkpoints that this rank keeps
   PredictedTime time;  // of a step after many others; 0 without a model
 };
 

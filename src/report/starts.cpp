@@ -17,8 +17,9 @@ std::vector<RunStartRow> run_starts(const std::vector<ckpt::RunEvent>& events) {
   for (const ckpt::RunEvent& e : events) {
     if (e.kind == Kind::start) {
       if (again && !out.empty()) out.back().lost_time = std::max(0.0, e.time - ended);
-      if (!out.empty() && out.back().last_step > e.step)
-        out.back().lost_steps = std::max(out.back().lost_steps, out.back().last_step - e.step);
+      // Where the next start begins is known better than the newest checkpoint.
+      if (!out.empty() && out.back().last_step >= 0)
+        out.back().lost_steps = std::max<i64>(0, out.back().last_step - e.step);
       out.push_back({.number = e.number, .began = e.time, .step = e.step, .hosts = e.hosts});
       again = false;
       continue;

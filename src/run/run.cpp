@@ -14,6 +14,7 @@
 #include "base/activity.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/kept_memory.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "base/signals.h"
@@ -396,7 +397,10 @@ int run(RunRequest request, const std::function<int(Run&)>& body) {
       throw UsageError("{}", wrong);  // before MPI_Init may end us
     // Until the job is known, this rank watches itself; then the first rank may watch all.
     if (!watchdog::is_watched()) watchdog::watch_alone(FaultSettings().timeout);
-    if (const Environment e = current_environment(); is_first_of_host(e)) clean_shared_memory(host_name());
+    if (const Environment e = current_environment(); is_first_of_host(e)) {
+      clean_shared_memory(host_name());
+      remove_unkept_blocks();
+    }
     const int code = run_rank(make_mpi_world(), request, nullptr, std::nullopt, body);
     mpi_finalize();
     return code;

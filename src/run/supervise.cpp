@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/kept_memory.h"
 #include "base/lease.h"
 #include "base/log.h"
 #include "base/words.h"
@@ -16,6 +17,7 @@
 #include "comm/mpi_library.h"
 #include "launch/child_process.h"
 #include "launch/exec.h"
+#include "launch/keepers.h"
 #include "launch/rank_errors.h"
 #include "launch/supervisor.h"
 #include "launch/watch/wire.h"
@@ -126,6 +128,7 @@ class Launcher {
     const FaultSettings& f = job.job().fault;
     if (options.restarts) rules_ = {f.max_restarts, f.shrink_batch};
     elastic_ = options.restarts && f.elastic;
+    buddy_ = options.restarts && f.buddy;
     if (elastic_ && hosts_.empty())
       info("[fault] fault.elastic needs parallel.hosts or parallel.hostfile; it has no effect here");
   }
@@ -174,6 +177,13 @@ class Launcher {
     if (options_.restarts) {
       mpirun.own_environment[kStartOfJob] = fmt::format("{} {}", key_, starts_);
       mpirun.passed.insert(kStartOfJob);
+    }
+    // In a SLURM allocation only srun starts processes on other nodes, and it waits for them.
+    buddy_ = buddy_ && (!hosts_.empty() || plan.hosts.size() <= 1);
+    if (buddy_) {
+      if (!keepers_) keepers_ = std::make_unique<Keepers>(launch_, hosts_, program_path(), key_);
+      mpirun.own_environment[kKeptVariable] = key_;
+      mpirun.passed.insert(kKeptVariable);
     }
     mpirun.program = options_.program;
     const i64 history = workdir_.empty() ? 0 : ckpt::run_history_size(workdir_);
@@ -306,8 +316,10 @@ class Launcher {
   void announce(const Outcome& o, const Restart& r, i64 newest) const {
     const i64 lost = lost_steps(o, newest);
     warn("[fault] restart {} of {} in {:g} s{}{}{}", r.number, rules_.max_restarts, r.wait,
-         newest >= 0 ? fmt::format(" from the checkpoint of step {}", newest) : " from the beginning",
-         lost > 0 ? fmt::format("; {} lost", counted(lost, "step")) : "",
+         buddy_        ? " from the newest buddy checkpoint or checkpoint"
+         : newest >= 0 ? fmt::format(" from the checkpoint of step {}", newest)
+                       : " from the beginning",
+         lost > 0 && !buddy_ ? fmt::format("; {} lost", counted(lost, "step")) : "",
          r.shrinks_batch ? fmt::format("; train.per_device_batch_size is {} now", *per_device_) : "");
     if (workdir_.empty() || ckpt::run_history_size(workdir_) == 0) return;
     std::string hosts;
@@ -328,7 +340,8 @@ class Launcher {
   const std::vector<Host> hosts_;  // of the job; empty: this machine or an allocation
   const std::string key_, run_before_;
   RestartRules rules_{.max_restarts = 0};
-  bool elastic_ = false, grows_ = false;
+  bool elastic_ = false, grows_ = false, buddy_ = false;
+  std::unique_ptr<Keepers> keepers_;  // of the buddy checkpoints
   int starts_ = 0;
   i64 n_ranks_ = 0;            // of the first start
   std::vector<Host> missing_;  // hosts without which this start runs with fewer replicas

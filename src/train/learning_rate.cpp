@@ -8,7 +8,7 @@ namespace redco {
 
 namespace {
 
-using Shape = SchedulePiece::Shape;
+using PieceShape = SchedulePiece::Shape;
 
 // Warm-up, and what follows it.
 std::vector<SchedulePiece> named(const TrainSettings& t) {
@@ -22,19 +22,21 @@ std::vector<SchedulePiece> named(const TrainSettings& t) {
       up.until_share = t.warmup_ratio;
   }
   if (t.schedule == "constant") {
-    out.push_back({.shape = Shape::constant, .from = peak, .to = peak});
+    out.push_back({.shape = PieceShape::constant, .from = peak, .to = peak});
     return out;
   }
   if (t.schedule == "wsd")
-    out.push_back({.shape = Shape::constant, .until_share = 1 - t.decay_ratio, .from = peak, .to = peak});
-  out.push_back({.shape = t.schedule == "cosine" ? Shape::cosine : Shape::linear, .from = peak, .to = end});
+    out.push_back(
+        {.shape = PieceShape::constant, .until_share = 1 - t.decay_ratio, .from = peak, .to = peak});
+  out.push_back(
+      {.shape = t.schedule == "cosine" ? PieceShape::cosine : PieceShape::linear, .from = peak, .to = end});
   return out;
 }
 
-Shape shape_of(const std::string& name) {
-  if (name == "constant") return Shape::constant;
-  if (name == "cosine") return Shape::cosine;
-  return name == "linear" ? Shape::linear : Shape::exponential;
+PieceShape shape_of(const std::string& name) {
+  if (name == "constant") return PieceShape::constant;
+  if (name == "cosine") return PieceShape::cosine;
+  return name == "linear" ? PieceShape::linear : PieceShape::exponential;
 }
 
 std::vector<SchedulePiece> given(const TrainSettings& t) {
@@ -46,8 +48,8 @@ std::vector<SchedulePiece> given(const TrainSettings& t) {
     const auto problem = [&](const std::string& why) {
       throw UsageError("[train] train.schedule[{}] {}", i, why);
     };
-    const Shape shape = shape_of(p.shape);
-    const bool constant = shape == Shape::constant;
+    const PieceShape shape = shape_of(p.shape);
+    const bool constant = shape == PieceShape::constant;
     if (p.until_step && p.until_share) problem("has both until_step and until_share. Remove one of them");
     if (!p.until_step && !p.until_share && i + 1 < t.schedule_pieces.size())
       problem("has neither until_step nor until_share, which only the last piece may lack. Add one of them");
@@ -60,7 +62,7 @@ std::vector<SchedulePiece> given(const TrainSettings& t) {
     if (!constant && !p.to) problem("has no `to`: the multiple of train.learning_rate at which it ends");
     const double from = p.from ? *p.from * t.learning_rate : i > 0 ? rate : constant ? t.learning_rate : 0;
     const double to = constant ? from : *p.to * t.learning_rate;
-    if (shape == Shape::exponential && !(from > 0 && to > 0))
+    if (shape == PieceShape::exponential && !(from > 0 && to > 0))
       problem("is exponential and goes from or to 0. Use values above 0, or another shape");
     out.push_back(
         {.shape = shape, .until_step = p.until_step, .until_share = p.until_share, .from = from, .to = to});

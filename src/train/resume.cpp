@@ -89,6 +89,7 @@ RunStart resumed(const std::string& workdir) {
   if (!found) return resumed_from_none(workdir, record);
   RunStart s;
   s.checkpoint = found.path;
+  s.step = found.step;
   s.inside = true;
   s.begins = !record;
   // A checkpoint without a run id (an older format) is taken as this run's.
@@ -114,6 +115,7 @@ RunStart resumed_from(const std::string& path, const std::string& workdir) {
   std::error_code none;
   RunStart s = new_run(workdir);
   s.checkpoint = path;
+  s.step = from.step;
   s.record.run = from.run.child(from.step);
   s.record.resumed_from = fs::absolute(path).lexically_normal().string();
   s.inside = is_folder(folder) && fs::equivalent(fs::canonical(path, none).parent_path(), folder, none);
@@ -158,6 +160,7 @@ RunStart find_start(const std::string& resume, const std::string& workdir, const
     if (!s.checkpoint.empty()) check_versions(s.checkpoint);
   });
   s.checkpoint = Context::current().world().agree(s.checkpoint);
+  s.step = Context::current().world().agree(s.step);
   return s;
 }
 
@@ -225,12 +228,7 @@ void note_changed_plugins(const std::string& checkpoint, const TrainState& saved
 
 }  // namespace
 
-TrainState resume_state(const std::string& path, const TrainState& job) {
-  const std::string state_path = join_path(path, ckpt::kStatePath);
-  if (!exists(state_path))
-    throw ContentsError("[checkpoint] {} is missing, so the save of this checkpoint did not finish",
-                        state_path);
-  const TrainState saved = parse_state(read_file(state_path, 1 << 26), state_path);
+void check_resumed_state(const std::string& path, const TrainState& saved, const TrainState& job) {
   same(path, "train.seed", saved.seed, job.seed);
   same(path, "train.global_batch_size", saved.global_batch_size, job.global_batch_size);
   same(path, "pipeline", saved.pipeline, job.pipeline);
@@ -246,6 +244,15 @@ TrainState resume_state(const std::string& path, const TrainState& job) {
           "not bit for bit",
           path, saved.dp, saved.mp, saved.threads_per_rank, saved.isa);
   });
+}
+
+TrainState resume_state(const std::string& path, const TrainState& job) {
+  const std::string state_path = join_path(path, ckpt::kStatePath);
+  if (!exists(state_path))
+    throw ContentsError("[checkpoint] {} is missing, so the save of this checkpoint did not finish",
+                        state_path);
+  const TrainState saved = parse_state(read_file(state_path, 1 << 26), state_path);
+  check_resumed_state(path, saved, job);
   if (!job.stateless && !has_optimizer_state(path))
     throw UsageError(
         "[checkpoint] {} has no optimizer state (checkpoint.save_optimizer was false), so a run cannot "

@@ -12,6 +12,7 @@ namespace redco {
 struct RunStart {
   std::string checkpoint;  // the checkpoint to resume from; "": none, step 0
   bool inside = false;     // the checkpoint is in the workdir
+  i64 step = -1;           // of the checkpoint; -1: none
   RunRecord record;        // the run from now on
   // Actions of open_run(): if `begins`, move the `old` files out of the workdir and write run.json.
   bool begins = false;
@@ -19,7 +20,8 @@ struct RunStart {
   OldFiles old;
 };
 
-// Evaluates checkpoint.resume. Collective; changes nothing. Only the first rank gets more than `checkpoint`.
+// Evaluates checkpoint.resume. Collective; changes nothing. Only the first rank gets more than `checkpoint`
+// and `step`.
 //   auto   the newest complete checkpoint of the workdir's run; a new run if there is none. Warns about what
 //          it skips: unfinished saves, and checkpoints without a manifest or with a missing or short file.
 //   never  a new run from step 0; the files of the old run are moved aside
@@ -38,6 +40,8 @@ ckpt::RunIdentity open_run(const std::string& workdir, const RunStart& start, i6
 // another seed, batch size, pipeline or tokenizer, or the optimizer state was not saved. Warns if bits may
 // differ. Collective.
 TrainState resume_state(const std::string& checkpoint, const TrainState& job);
+// Its checks of the values, for another source of the state.
+void check_resumed_state(const std::string& source, const TrainState& saved, const TrainState& job);
 // The same check for the training data, which are known only after the pipeline is restored. begins_epoch:
 // the run begins an epoch, for which the pipeline may have made other examples (without_epoch_digest()).
 void check_same_data(const std::string& checkpoint, const TrainState& saved, const TrainState& job,

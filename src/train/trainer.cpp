@@ -1,7 +1,6 @@
 #include "train/trainer.h"
 
 #include <cmath>
-#include <filesystem>
 
 #include "base/activity.h"
 #include "base/call_log.h"
@@ -13,10 +12,10 @@
 #include "base/signals.h"
 #include "base/timing.h"
 #include "base/words.h"
-#include "ckpt/verify_checkpoint.h"
 #include "kernels/peak.h"
 #include "tensor/profile.h"
 #include "train/after_step.h"
+#include "train/begin_state.h"
 #include "train/checkpoint_files.h"
 #include "train/checkpoint_saver.h"
 #include "train/early_stopping.h"
@@ -25,7 +24,6 @@
 #include "train/learning_rate.h"
 #include "train/prefetch.h"
 #include "train/replica_check.h"
-#include "train/resume.h"
 #include "train/run_evaluations.h"
 #include "train/run_length.h"
 #include "train/start_report.h"
@@ -126,12 +124,14 @@ class Training {
       // A save in the background needs further steps.
       const bool waits = !saver_.copies() || last || signal || result_.stopped_early;
       if (saves) aside([&] { save(best, waits); });
+      if (buddy_ && !signal && !last && state_.step % job_.buddy_steps == 0) aside([&] { copy_state(); });
       // A request arrived during the evaluation or the save: make no further step.
       if ((evaluates || saves) && !signal && c_.world().any(end_requested() != 0)) {
         signal = true;
         if (!saves) aside([&] { save(best, true); });
       }
     }
+    if (buddy_) buddy_->finish();
     aside([&] { finish_save(); });
     if (progress) progress->finish(state_.step, fields());
     result_.steps = state_.step;
@@ -148,38 +148,21 @@ class Training {
   void begin() {
     c_.random.seed = static_cast<u64>(job_.train.seed);
     c_.compute_dtype = job_.train.compute_dtype;
-    state_ = {
-        .seed = job_.train.seed,
-        .global_batch_size = job_.global_batch_size,
-        .optimizer = step_.optimizer_name(),
-        .stateless = step_.state().empty(),
-        .tokenizer_fingerprint = job_.pipeline->tokenizer ? job_.pipeline->tokenizer->fingerprint() : "",
-        .pipeline = job_.pipeline_name,
-        .started_in = std::filesystem::current_path().string(),
-        .threads_per_rank = job_.threads_per_rank,
-        .dp = c_.mesh().dp(),
-        .mp = c_.mesh().mp(),
-        .compute_dtype = name_of(job_.train.compute_dtype),
-        .isa = job_.isa,
-        .base = job_.base,
-        .frozen_models = job_.frozen_models,
-        .plugins = job_.plugins};
+    state_ = state_of_job(job_, step_);
     // The pipeline gets its restored state and parameters before it is asked for examples.
     const RunStart start = find_start(job_.checkpoint.resume, job_.workdir, job_.slurm_job);
-    const std::string& checkpoint = start.checkpoint;
     run_ = start.record.run;
     std::optional<TrainState> saved;
     i64 epoch_begin = 0;
-    if (checkpoint.empty()) {
+    if (!job_.kept_memory.empty())
+      buddy_.emplace(job_.kept_memory, host_name(), saved_tensors(*job_.pipeline, step_, {}, ""));
+    if (buddy_) saved = begin_from_copy(job_, start, state_, *buddy_);
+    if (!saved && !start.checkpoint.empty())
+      saved = begin_from_checkpoint(job_, start, state_, all_contents());
+    if (!saved) {
       step_.start_averages();
     } else {
-      const auto lease = first() && !start.inside ? ckpt::hold_checkpoint(checkpoint) : nullptr;
-      ckpt::verify_checkpoint(checkpoint, ckpt::Part::training, "checkpoint.resume");
-      c_.world().on_first([&] {
-        if (job_.on_resume) job_.on_resume(checkpoint);
-      });
-      saved = resume_state(checkpoint, state_);
-      continue_from(checkpoint, *saved);
+      continue_from(*saved);
       const StepPlan was(saved->n_examples, job_.global_batch_size);
       if (saved->pending_evaluation) make_pending_evaluation(start, was);
       epoch_ = was.place(state_.step).epoch;
@@ -193,7 +176,7 @@ class Training {
     if (evaluations_.empty() && watch_.watches_any())
       throw UsageError(
           "[eval] checkpoint.save_best_by and train.early_stopping need an evaluation. Set data.eval");
-    if (saved) check_same_data(checkpoint, *saved, state_, state_.step == epoch_begin);
+    if (saved) check_same_data(start.checkpoint, *saved, state_, state_.step == epoch_begin);
     prepare(start, StepPlan(data_->size(), job_.global_batch_size));
     if (job_.eval.sanity_check && !evaluations_.empty() && state_.step == 0)
       watch_.check(evaluations_.run(true).metrics);
@@ -214,12 +197,13 @@ class Training {
       if (job_.on_begin) job_.on_begin(state_.step, total_, run_.start);
     });
     if (first()) {
-      if (!start.checkpoint.empty())
+      if (!start.checkpoint.empty() && start.step == state_.step)
         info("[checkpoint] resuming from {} (step {} of {})", start.checkpoint, state_.step, total_);
       report_start();
       log_ = std::make_unique<MetricsLog>(job_.workdir, state_.step);
     }
     c_.world().on_first([&] { set_workdir_back(job_.workdir, start, state_); });
+    if (buddy_ && !buddy_->open(run_)) buddy_.reset();
   }
 
   void report_start() const {
@@ -257,10 +241,7 @@ class Training {
     plan_.reset();  // the examples determine it, see examples_of()
   }
 
-  void continue_from(const std::string& checkpoint, const TrainState& saved) {
-    CheckpointContents what = contents();
-    what.optimizer = step_.state();
-    load_checkpoint_tensors(checkpoint, what);
+  void continue_from(const TrainState& saved) {
     step_.loaded();
     step_.set_updates(saved.optimizer_steps, saved.group_steps);
     state_.step = saved.step;
@@ -300,6 +281,13 @@ class Training {
     out.job_yaml = job_.job_yaml;
     out.weights_folder = job_.pipeline->settings->weights_folder;
     out.run = run_;
+    return out;
+  }
+
+  // With the optimizer's state, for loading it.
+  CheckpointContents all_contents() {
+    CheckpointContents out = contents();
+    out.optimizer = step_.state();
     return out;
   }
 
@@ -455,12 +443,23 @@ class Training {
     const activity::Phase phase("save");
     saved_step_ = state_.step;
     if (job_.check_replicas_every > 0) check_all_replicas();  // what differs is not saved
-    state_.optimizer_steps = step_.updates();
-    state_.group_steps = step_.group_updates();
-    state_.pipeline_state = state_of(*job_.pipeline);
+    complete_state();
     saver_.begin(contents(), state_, best);
     saved_at_ = seconds();
     if (waits) finish_save();
+  }
+
+  void complete_state() {
+    state_.optimizer_steps = step_.updates();
+    state_.group_steps = step_.group_updates();
+    state_.pipeline_state = state_of(*job_.pipeline);
+  }
+
+  void copy_state() {
+    const activity::Phase phase("copy");
+    if (job_.check_replicas_every > 0) check_all_replicas();
+    complete_state();
+    buddy_->save(state_);
   }
 
   void finish_save() {
@@ -476,6 +475,7 @@ class Training {
   MetricWatch watch_;
   TrainStep step_;
   CheckpointSaver saver_;
+  std::optional<BuddyCopies> buddy_;
   Prefetcher prefetcher_;
   RunEvaluations evaluations_;
   std::optional<StepPlan> plan_;

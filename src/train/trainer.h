@@ -40,6 +40,8 @@ struct TrainJob {
   // `step` to `total`.
   std::function<void(i64 step, i64 total, i64 start)> on_begin;
   i64 check_replicas_every = 0;  // steps between two checks of the replicas; 0: no checks
+  std::string kept_memory;  // the key of the job's keepers (base/kept_memory.h); "": no buddy checkpoints
+  i64 buddy_steps = 50;     // steps between them
   i64 threads_per_rank = 1;
   std::string isa;
   bool progress = true;

@@ -53,6 +53,20 @@ class Failures : public Cli {
     EXPECT_TRUE(until([&] { return left() == 0; })) << what;
   }
 
+  // Kills the second rank of the job that runs in this test's folder. Returns the number of such processes.
+  int kill_rank_1() const {
+    int killed = 0;
+    for (const auto& p : std::filesystem::directory_iterator("/proc")) {
+      std::error_code gone;
+      if (std::filesystem::read_symlink(p.path() / "cwd", gone) != dir_.path()) continue;
+      if (slurp(p.path() / "environ").find(std::string("OMPI_COMM_WORLD_RANK=1") + '\0') == std::string::npos)
+        continue;
+      kill(std::atoi(p.path().filename().c_str()), SIGKILL);
+      ++killed;
+    }
+    return killed;
+  }
+
   static TempDir* built_;
 };
 TempDir* Failures::built_ = nullptr;
@@ -172,16 +186,7 @@ TEST_F(Failures, ALostRankIsStartedAgain) {
   good(with("whole"));
   const pid_t pid = start(with("run"));
   ASSERT_TRUE(until([&] { return has("run/checkpoints/last/model.safetensors"); })) << read("stderr");
-  int killed = 0;
-  for (const auto& p : std::filesystem::directory_iterator("/proc")) {
-    std::error_code gone;
-    if (std::filesystem::read_symlink(p.path() / "cwd", gone) != dir_.path()) continue;
-    if (slurp(p.path() / "environ").find(std::string("OMPI_COMM_WORLD_RANK=1") + '\0') == std::string::npos)
-      continue;
-    kill(std::atoi(p.path().filename().c_str()), SIGKILL);
-    ++killed;
-  }
-  EXPECT_EQ(killed, 1);
+  EXPECT_EQ(kill_rank_1(), 1);
   const Ran r = wait(pid);
   EXPECT_EQ(r.code, 0) << r.err;
   EXPECT_EQ(lines_with(r.err, "killed by signal 9"), 1) << r.err;
@@ -193,6 +198,24 @@ TEST_F(Failures, ALostRankIsStartedAgain) {
   EXPECT_EQ(lines_with(read("run/history.jsonl"), "\"start\":2"), 1) << read("run/history.jsonl");
   EXPECT_THAT(read("run/checkpoints/last/training/manifest.json"), HasSubstr("\"start\":2"));
   expect_nobody_left("a rank was lost");
+
+  // The same without a checkpoint: the state of some step before is in memory.
+  Words copied = with("copied");
+  std::ranges::replace(copied, "checkpoint.every_n_steps=4", "checkpoint.every_n_steps=1000");
+  copied.insert(copied.end(), {"fault.buddy=true", "fault.buddy_steps=3"});
+  const pid_t second = start(copied);
+  ASSERT_TRUE(until([&] {
+    return has("copied/metrics.jsonl") && lines_with(read("copied/metrics.jsonl"), "\"step\":") >= 8;
+  })) << read("stderr");
+  EXPECT_EQ(kill_rank_1(), 1);
+  const Ran c = wait(second);
+  EXPECT_EQ(c.code, 0) << c.err;
+  EXPECT_EQ(lines_with(c.err, "restart 1 of 3 in 1 s from the newest buddy checkpoint"), 1) << c.err;
+  EXPECT_EQ(lines_with(c.err, "continuing from the buddy checkpoint of step "), 1) << c.err;
+  for (const std::string file : {"model.safetensors", "training/optimizer.safetensors"})
+    EXPECT_EQ(read("copied/checkpoints/last/" + file), read("whole/checkpoints/last/" + file)) << file;
+  EXPECT_EQ(lines_with(read("copied/metrics.jsonl"), "\"step\":"), 60);
+  expect_nobody_left("a rank was lost, with buddy checkpoints");
 }
 
 // A rank that is stopped: the launcher names it.
