@@ -172,6 +172,49 @@ TEST(Records, TheJobCanSkipBadLines) {
   });
 }
 
+// More examples than a block of the table has.
+TEST(Records, ADamagedIndexIsBuiltAgain) {
+  const test::TempDir dir{test::TempDir::in_memory};
+  std::string lines;
+  for (int i = 0; i < 5000; ++i) lines += fmt::format("{{\"v\": [{}]}}\n", i);
+  spill(dir / "a.jsonl", lines);
+  const DataRequest request{.files = {dir / "a.jsonl"}, .cache = dir / "cache", .fingerprint = "1"};
+  int n_read = 0;
+  const auto read = [&] {
+    return read_jsonl(request, [&](const Record& r) {
+      ++n_read;
+      Example e;
+      e.values["v"] = r.numbers("v");
+      e.ids["input_ids"].resize(static_cast<std::size_t>(r.numbers("v")[0]) % 7);
+      return e;
+    });
+  };
+  on_one_rank([&](Context&) {
+    const auto check = [&](int expected) {
+      const auto data = read();
+      ASSERT_EQ(data->size(), 5000);
+      for (const i64 i : {0, 4095, 4096, 4999}) {
+        EXPECT_EQ(data->get(i).values.at("v")[0], static_cast<float>(i));
+        EXPECT_EQ(data->length(i), i % 7);
+      }
+      EXPECT_EQ(data->describe(), "5000 examples of at most 6 tokens");
+      EXPECT_EQ(n_read, expected);
+    };
+    check(5000);
+    check(5000);  // from the cache
+    const auto index = *std::filesystem::directory_iterator(dir / "cache");
+    const std::string whole = test::slurp(index.path());
+    for (const std::size_t at : {std::size_t{0}, std::size_t{20}, whole.size() / 2, whole.size() - 1}) {
+      std::string bytes = whole;
+      bytes[at] = static_cast<char>(bytes[at] ^ 1);
+      spill(index.path(), at == 0 ? whole.substr(0, 1000) : bytes);
+      n_read = 0;
+      check(5000);
+      EXPECT_EQ(test::slurp(index.path()), whole) << at;
+    }
+  });
+}
+
 TEST(Records, CellsOfTablesAreReadAsNumbers) {
   const Record r = Record::of_line(R"({"n": "-3", "x": "0.5", "word": "3a"})", "t.csv:4", true);
   EXPECT_EQ(r.integer("n"), -3);
