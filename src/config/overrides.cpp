@@ -64,9 +64,10 @@ YamlNode parse_override(const std::vector<Setting>& settings, const std::string&
   const Setting* setting = setting_named(settings, key);
   YamlNode n;
   const std::string value = text.substr(equals + 1);
-  // A text in braces is a template; YAML would read a map.
-  const bool braces = setting && setting->kind == Kind::text && !setting->list && value.starts_with('{');
-  if (setting && (setting->is_literal || braces)) {
+  // A text in braces is a template; YAML would read a map. A dash is standard input; YAML would read a list.
+  const bool text_only = setting && setting->kind == Kind::text;
+  const bool braces = text_only && !setting->list && value.starts_with('{');
+  if (setting && (setting->is_literal || braces || (text_only && value == "-"))) {
     n.kind = YamlNode::Kind::scalar;
     n.text = value;
     n.quoted = true;

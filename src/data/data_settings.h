@@ -182,164 +182,7 @@ struct DataSettings {
   std::optional<bool> resize_images;
   ExampleFields fields;
 
-  void visit(SettingsVisitor& v) {
-    v.field(
-         "train", train,
-         "training files (.gz and .zst are read too) or folders of them, or builtin:NAME for a small "
-         "generated data set: chat, markov, arithmetic (lm); arithmetic (grpo); preferences (dpo, reward); judged (dpo with loss_type kto); copy, "
-         "reverse, sort (seq2seq); shapes (captioning, text_to_image); paraphrases, similarity (embedding); paraphrases (reranking); entities (token_classification); questions (question_answering); choices (multiple_choice); reviews, statements, topics, glyphs (classification); shopping, ages, function (regression); glyphs, "
-         "sinusoid (maml)")
-        .path()
-        .one_or_more()
-        .on_resume(OnResume::note, "the run checks that the contents are the same")
-        .decided_by(DecidedBy::job);
-    v.field("eval", eval,
-            "evaluation files or folders; empty: no evaluation; builtin:NAME: held-out examples of the "
-            "generated set")
-        .path()
-        .one_or_more()
-        .on_resume(OnResume::free)
-        .decided_by(DecidedBy::job);
-    v.items("mixture", mixture,
-            "Training data from several sources with weights, instead of data.train. An epoch has as many "
-            "examples as the sources together. Each source gives its share of them: a small share does not "
-            "use all of the source in one epoch, the next epoch continues with the rest; a large share "
-            "repeats the source, in another order each time")
-        .on_resume(OnResume::note, "the run checks that the examples are the same")
-        .decided_by(DecidedBy::job);
-    v.items("eval_sets", eval_sets,
-            "Several evaluation sets with names, instead of data.eval. Each evaluation uses all of them")
-        .on_resume(OnResume::free)
-        .decided_by(DecidedBy::job);
-    v.field(
-         "cache", cache,
-         "folder of the indexes of the data (their tokens); several runs may share it at the same time, and "
-         "all hosts must see it; ~: the folder cache in workdir")
-        .path()
-        .on_resume(OnResume::free)
-        .decided_by(DecidedBy::job);
-    v.field("format", format,
-            "file format. text: plain UTF-8 text; jsonl: one JSON object per line, with the keys that "
-            "data.fields names; json: an array of such objects, or objects of several lines; tsv, csv, "
-            "parquet: tables with such columns; parallel: pairs of text files with one line per example; "
-            "~: known from the file names (.txt, .jsonl, .ndjson, .json, .tsv, .csv, each also with .gz or "
-            ".zst, and .parquet); another ending is an error")
-        .one_of({"text", "jsonl", "json", "tsv", "csv", "parquet", "parallel"})
-        .on_resume(OnResume::error)
-        .decided_by(DecidedBy::job);
-    v.field("documents", documents,
-            "document unit in text files; the tokenizer's end token follows each document")
-        .one_of({"file", "line", "paragraph"})
-        .on_resume(OnResume::error)
-        .only_with("pipeline", {"lm", "distillation"});
-    v.field(
-         "bos", bos,
-         "begin-of-text token before each document of text files, if the tokenizer adds one to a text (Gemma, "
-         "LLaMA); false: none")
-        .on_resume(OnResume::error)
-        .only_with("pipeline", {"lm", "distillation"});
-    v.field("max_length", max_length, "maximum length of a row in tokens; ~: the model's maximum")
-        .at_least(1)
-        .at_most(1 << 24)
-        .on_resume(OnResume::error);
-    v.field("packing", packing,
-            "packing of several examples into one training row (jsonl); text is always packed into windows "
-            "of max_length tokens")
-        .on_resume(OnResume::error)
-        .only_with("pipeline", {"lm", "distillation"});
-    v.field("attention_across", attention_across,
-            "attention across the examples of one row; ~: true for text, false for packed jsonl examples")
-        .on_resume(OnResume::error)
-        .only_with("pipeline", {"lm", "distillation"});
-    v.field("too_long", too_long,
-            "action for examples longer than max_length: split makes several examples, truncate drops the "
-            "end, skip drops the example, error ends the run; ~: split for texts, else truncate")
-        .one_of({"split", "truncate", "skip", "error"})
-        .on_resume(OnResume::error)
-        .only_with("pipeline",
-                   {"lm", "distillation", "classification", "regression", "token_classification"});
-    v.field("max_source_length", max_source_length,
-            "maximum length of the source in tokens, special tokens included; longer sources lose their end; "
-            "~: max_length")
-        .at_least(1)
-        .at_most(1 << 24)
-        .on_resume(OnResume::error)
-        .only_with("pipeline", {"seq2seq"});
-    v.field("max_target_length", max_target_length,
-            "maximum length of the target in tokens, special tokens included; longer targets lose their end; "
-            "~: max_length")
-        .at_least(1)
-        .at_most(1 << 24)
-        .on_resume(OnResume::error)
-        .only_with("pipeline", {"seq2seq", "captioning", "text_to_image"});
-    v.field("source_prefix", source_prefix,
-            "text added before every source, e.g. \"translate English to German: \" for T5")
-        .literal()
-        .on_resume(OnResume::error)
-        .only_with("pipeline", {"seq2seq"});
-    v.field("header", header,
-            "header line with column names in tsv and csv; ~: true unless data.fields has column numbers")
-        .on_resume(OnResume::error)
-        .only_with("pipeline", {"lm", "distillation", "dpo", "grpo", "reward", "seq2seq", "captioning",
-                                "text_to_image", "classification", "regression", "embedding", "reranking",
-                                "token_classification", "question_answering", "multiple_choice"})
-        .decided_by(DecidedBy::job);
-    v.field("group_by_length", group_by_length,
-            "batches of training examples of similar length, which need less padding; examples are sorted "
-            "within groups of 64 batches")
-        .on_resume(OnResume::error)
-        .decided_by(DecidedBy::job);
-    v.field(
-         "where", where,
-         "which records are used, of training and evaluation: comparisons of keys or columns such as `lang == "
-         "\"de\" and score >= 0.5 or meta.ok == true`; ~: all")
-        .on_resume(OnResume::note, "the run checks that the examples are the same");
-    v.field(
-         "template", text_template,
-         "text of an example, made from its keys or columns: \"{question}\\n{answer}\"; the same as data.fields.text "
-         "with this value")
-        .looks_like("a template")
-        .only_with("pipeline", {"lm", "distillation", "classification", "regression", "embedding",
-                                "token_classification"})
-        .on_resume(OnResume::error);
-    v.field("skip_bad", skip_bad,
-            "skipping of bad lines, with a count in the log; false: the first bad line is an error")
-        .on_resume(OnResume::free)
-        .decided_by(DecidedBy::job);
-    v.field("n_workers", n_workers,
-            "number of threads per rank that read (and decode) the examples of the next step during the "
-            "current step; 0: the rank reads each step's examples itself; ~: 1, and for image files the "
-            "rank's number of threads, at most 4")
-        .at_least(0)
-        .at_most(1024)
-        .on_resume(OnResume::free)
-        .decided_by(DecidedBy::job);
-    v.field("chat_template", chat_template,
-            "chat template: a Jinja file, or builtin:chat; ~: the model's own template")
-        .path()
-        .on_resume(OnResume::error)
-        .only_with("pipeline", {"lm", "distillation", "dpo", "grpo", "reward"})
-        .decided_by(DecidedBy::overridable);
-    v.field("label_names", label_names,
-            "class names in the order of their ids; empty: the model's id2label, else the sorted labels of "
-            "the training data")
-        .on_resume(OnResume::error)
-        .only_with("pipeline", {"classification", "token_classification"});
-    v.field("images", images,
-            "folder or .zip of the images; ~: image names are relative to the folder of the data file")
-        .path()
-        .on_resume(OnResume::note)
-        .decided_by(DecidedBy::job);
-    v.field("resize_images", resize_images,
-            "resizing of images to the model's input size; ~: as in the model's preprocessor_config.json; "
-            "without that file, an image of another size is an error")
-        .on_resume(OnResume::error);
-    v.section(
-         "fields", fields,
-         "Keys of a jsonl line, or columns of a table; also paths into a record (turns.0.text), and templates of keys "
-         "(\"{question} {choices.0}\")")
-        .on_resume(OnResume::error);
-  }
+  void visit(SettingsVisitor& v);
 
   // The training or evaluation data: data.mixture or data.eval_sets, or one source without a name; none if
   // the job has none.
@@ -354,7 +197,8 @@ struct DataSettings {
   // `format`, else the format that all file names have in common, else "text" (check_data() refuses files
   // of several formats and unknown endings).
   std::string format_of(const std::vector<std::string>& files) const;
-  // Whether all data files have records (jsonl, json, csv, tsv, parquet, parallel); plain text has none.
+  // Whether all data files have records (jsonl, json, csv, tsv, parquet, arrow, parallel); plain text has
+  // none.
   bool has_records() const;
   // Whether attention stops at the borders of the examples packed into one row.
   bool segmented() const {
@@ -363,12 +207,12 @@ struct DataSettings {
 };
 
 // The format of a data file by its name: text (.txt), jsonl (.jsonl, .ndjson, builtin:NAME), json, tsv or
-// csv, each also compressed, or parquet; "" if the name does not tell.
+// csv, each also compressed, parquet or arrow; "" if the name does not tell.
 std::string format_by_name(const std::string& path);
 // Whether the name has an ending that is neither a format's nor usual for plain text, such as .xlsx.
 bool has_unknown_ending(const std::string& path);
 // The known endings, for messages.
 inline constexpr const char* kKnownEndings =
-    ".txt (text), .jsonl, .ndjson, .json, .csv, .tsv (each also with .gz or .zst) and .parquet";
+    ".txt (text), .jsonl, .ndjson, .json, .csv, .tsv (each also with .gz or .zst), .parquet and .arrow";
 
 }  // namespace redco

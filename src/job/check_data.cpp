@@ -87,7 +87,7 @@ void check_data(const JobConfig& job, Checks& c) {
     const RecordMap map(d, true);
     if (map.rewrites() && !records && d.has(false))
       c.problem(
-          "data.where and templates ({}) need data with keys or columns: jsonl, json, csv, tsv or parquet",
+          "data.where and templates ({}) need data with keys or columns: jsonl, json, csv, tsv, parquet or arrow",
           job.origins.where(d.where           ? "data.where"
                             : d.text_template ? "data.template"
                                               : "data.fields"));
@@ -95,8 +95,9 @@ void check_data(const JobConfig& job, Checks& c) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
   if (info && !info->reads_lines) return;  // the pipeline's reader checks the other settings
   if (info && d.format == "parallel")
-    c.problem("{}: pipeline {} reads the formats text, jsonl, json, csv, tsv and parquet; use one of these",
-              c.cite("data.format", *d.format), job.pipeline);
+    c.problem(
+        "{}: pipeline {} reads the formats text, jsonl, json, csv, tsv, parquet and arrow; use one of these",
+        c.cite("data.format", *d.format), job.pipeline);
   if (info) {
     check_one_kind(job, c);
     check_endings(job, c);

@@ -15,13 +15,25 @@ namespace redco {
 
 namespace {
 
+// The first names, for the log.
+std::string words_of_names(const std::vector<std::string>& files, const std::string& folder) {
+  constexpr std::size_t shown = 3;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(files.size(), shown); ++i)
+    names.push_back(excerpt(files[i].substr(std::min(files[i].size(), folder.size()))));
+  return fmt::format("{}{}", fmt::join(names, ", "),
+                     files.size() > shown ? fmt::format(" and {} more", files.size() - shown) : "");
+}
+
 // The files of a folder; the folder itself if the pipeline may read it.
 std::vector<std::string> files_of(const JobConfig& job, const std::string& key, const std::string& folder,
-                                  bool log) {
-  const FolderFiles found = files_of_folder(folder, job.data.format);
+                                  bool evaluation, bool log) {
+  const FolderFiles found = files_of_folder(folder, job.data.format, evaluation);
   const PipelineInfo* pipeline = pipeline_info(job.pipeline);
   const bool files_only = pipeline && pipeline->reads_files_only;
-  if (!files_only && (found.files.empty() || found.has_folders)) return {folder};
+  // Built-in pipelines that read folders of images also read tables in folders below.
+  const bool images = !pipeline || !found.below || !found.image.empty() || found.format == "text";
+  if (!files_only && (found.files.empty() || (found.has_folders && images))) return {folder};
   const std::string path = excerpt(folder, 200);
   // Texts among images: a built-in pipeline reads the images.
   if (!files_only && !found.image.empty() && found.format == "text" && !job.data.format) {
@@ -33,7 +45,7 @@ std::vector<std::string> files_of(const JobConfig& job, const std::string& key, 
   }
   if (found.files.empty())
     throw UsageError(
-        "the folder {} has no {}, expected names ending in {}. Folders in it are not searched. For other "
+        "the folder {} has no {}, and neither have the folders in it; expected names ending in {}. For other "
         "names use a pattern, e.g. {}",
         path, job.data.format ? "file of data.format=" + *job.data.format : "data file", kKnownEndings,
         join_path(path, "*.text"));
@@ -44,8 +56,10 @@ std::vector<std::string> files_of(const JobConfig& job, const std::string& key, 
         path, excerpt(file_name(found.files[0])), excerpt(file_name(found.other)),
         join_path(path, "*.jsonl"));
   if (log)
-    info("[data] {}: {} in the folder {}{}", key, counted(found.files.size(), found.format + " file"), path,
-         found.skipped == 0 ? "" : fmt::format("; {} skipped", counted(found.skipped, "other file")));
+    info("[data] {}: {} in the folder {}{}{}: {}", key, counted(found.files.size(), found.format + " file"),
+         path, found.skipped == 0 ? "" : fmt::format("; {} skipped", counted(found.skipped, "other file")),
+         found.other_splits == 0 ? "" : fmt::format("; {} of other splits left out", found.other_splits),
+         words_of_names(found.files, join_path(folder, "")));
   return found.files;
 }
 
@@ -61,7 +75,8 @@ void expand_data_folders(JobConfig& job, JobUse use) {
         const std::string item = fmt::format("{}[{}]", key, i), place = job.origins.where(item);
         std::vector<std::string> some = {files[i]};
         try {
-          if (!is_builtin(files[i]) && is_folder(files[i])) some = files_of(job, key, files[i], log);
+          if (!is_builtin(files[i]) && is_folder(files[i]))
+            some = files_of(job, key, files[i], evaluation, log);
         } catch (const UsageError& e) {
           problems.push_back(fmt::format("{}: {}: {}", place, item, e.what()));
         }

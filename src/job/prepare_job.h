@@ -7,7 +7,7 @@ namespace redco {
 
 enum class JobFiles : std::uint8_t { must_exist, unchecked };
 
-// expand_data_folders(), check_job(), check_files(). Throws their UsageErrors.
+// spool_pipes(), expand_data_folders(), check_job(), check_files(). Throws their UsageErrors.
 void prepare_job(JobConfig& job, JobUse use, const MoreProblems& more = nullptr,
                  JobFiles files = JobFiles::must_exist);
 

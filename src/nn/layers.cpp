@@ -6,6 +6,7 @@
 #include "nn/activations_by_name.h"
 #include "nn/cache.h"
 #include "nn/lora.h"
+#include "nn/random_scope.h"
 #include "ops/activation_sharding.h"
 #include "ops/elementwise.h"
 #include "ops/linear.h"
@@ -214,7 +215,7 @@ Tensor activation(const ApplyOptions& o, i64 layer, const char* part, const Tens
 
 Tensor run_block(const ParamTree& p, const ApplyOptions& o, const std::string& name, const Tensor& x,
                  const BlockFunction& block) {
-  Restore<SharedText> scope(Context::current().random_scope, name);
+  Restore<SharedText> scope(Context::current().random_scope, scope_in_pass(name));
   if (!o.recompute_blocks || o.activations) return block(p, x);
   return recompute([p, block](const Tensor& h) { return block(p, h); }, x);
 }

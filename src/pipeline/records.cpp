@@ -14,6 +14,7 @@
 #include "data/index/source_files.h"
 #include "data/text/record_lines.h"
 #include "pipeline/indexed_data.h"
+#include "pipeline/record_file.h"
 
 namespace redco {
 
@@ -125,79 +126,6 @@ std::string json_object(const std::vector<std::pair<std::string, std::string>>& 
 
 namespace {
 
-// The file: kMagic; the hash of the examples, 32 digits; the examples as JSON texts, one after another; the
-// first bad lines and their reasons; a table with a Place for each example; RecordFileEnd.
-constexpr std::string_view kMagic = "redco records 2\n";
-constexpr u64 kBadLinesShown = 5;
-struct RecordFileEnd {
-  u64 examples = 0, table = 0;       // offset of the table
-  u64 bad_lines = 0, bad_bytes = 0;  // number of bad lines, size of their text in front of the table
-};
-struct Place {
-  u64 offset = 0;
-  i64 bytes = 0, length = 0;
-};
-
-class RecordFile : public Dataset {
- public:
-  static RecordFile open(const std::string& path) {
-    RecordFile f(ReadFile::open(path));
-    const i64 size = f.file_.size(), head = static_cast<i64>(kMagic.size()) + 32;
-    std::string begin(static_cast<std::size_t>(head), '\0');
-    RecordFileEnd end;
-    if (size < head + static_cast<i64>(sizeof end)) f.damaged();
-    f.file_.pread_exact(0, begin.data(), head);
-    f.file_.pread_exact(size - static_cast<i64>(sizeof end), &end, sizeof end);
-    const u64 end_of_table = static_cast<u64>(size) - sizeof end;
-    if (!begin.starts_with(kMagic) || end.examples > end_of_table / sizeof(Place) ||
-        end.table + end.examples * sizeof(Place) != end_of_table || end.bad_bytes > end.table)
-      f.damaged();
-    f.hash_ = begin.substr(kMagic.size());
-    f.places_.resize(end.examples);
-    f.file_.pread_exact(static_cast<i64>(end.table), f.places_.data(),
-                        static_cast<i64>(end.examples * sizeof(Place)));
-    f.n_bad_ = end.bad_lines;
-    f.bad_.resize(end.bad_bytes);
-    f.file_.pread_exact(static_cast<i64>(end.table - end.bad_bytes), f.bad_.data(),
-                        static_cast<i64>(end.bad_bytes));
-    return f;
-  }
-  void verify() const {}  // open() reads the end of the file, which is written last
-
-  i64 size() const override { return static_cast<i64>(places_.size()); }
-  i64 length(i64 i) const override { return places_[static_cast<std::size_t>(i)].length; }
-  Example get(i64 i) const override {
-    const Place& p = places_[static_cast<std::size_t>(i)];
-    std::string text(static_cast<std::size_t>(p.bytes), '\0');
-    file_.pread_exact(static_cast<i64>(p.offset), text.data(), p.bytes);
-    Example e = examples_from_json(text).at(0);
-    e.ordinal = i;
-    return e;
-  }
-  std::string fingerprint() const override { return hash_; }
-  Reading reading() const override { return Reading::threads; }
-  std::string describe() const override {
-    i64 longest = 0;
-    for (const Place& p : places_) longest = std::max(longest, p.length);
-    std::string s =
-        fmt::format("{} of at most {}", counted(places_.size(), "example"), counted(longest, "token"));
-    if (n_bad_ > 0)
-      s += fmt::format("\n{} skipped (data.skip_bad); the first:{}", counted(n_bad_, "bad line"), bad_);
-    return s;
-  }
-
- private:
-  explicit RecordFile(ReadFile file) : file_(std::move(file)) {}
-  [[noreturn]] void damaged() const {
-    throw ContentsError("[data] {} is damaged. Remove it; it will be built again", file_.path());
-  }
-  ReadFile file_;
-  std::string hash_;
-  std::vector<Place> places_;
-  u64 n_bad_ = 0;
-  std::string bad_;  // the first of them, each after "\n  "
-};
-
 using OpenLines = std::function<RecordLines()>;
 
 // The example of the last line. ContentsErrors begin with the line's place.
@@ -215,53 +143,6 @@ std::optional<Example> read_line(const RecordLines& lines, const std::string& li
     record.fail(what);
   }
 }
-
-// Writes a file of records.
-class RecordWriter {
- public:
-  explicit RecordWriter(const std::string& path) : file_(DurableFile::create(path)) {
-    append(kMagic.data(), kMagic.size());
-    append(std::string(32, '0').data(), 32);
-  }
-  void add(Example e) {
-    Place& p = places_.emplace_back(Place{.offset = at_});
-    p.length = longest_ids(e);
-    const std::string text = examples_to_json({std::move(e)});
-    p.bytes = static_cast<i64>(text.size());
-    append(text.data(), text.size());
-    hasher_.update(text.data(), text.size());
-  }
-  void add_bad(const std::string& why) {
-    if (end_.bad_lines++ < kBadLinesShown) bad_ += fmt::format("\n  {}", why);
-  }
-  // source: in the error for no examples.
-  void finish(const std::string& source) {
-    if (places_.empty())
-      throw ContentsError(
-          "[data] {} has no examples{}", source,
-          end_.bad_lines == 0 ? "" : fmt::format("; {} bad lines, the first:{}", end_.bad_lines, bad_));
-    append(bad_.data(), bad_.size());
-    end_.bad_bytes = bad_.size();
-    end_.examples = places_.size();
-    end_.table = at_;
-    append(places_.data(), places_.size() * sizeof(Place));
-    append(&end_, sizeof end_);
-    file_.pwrite(static_cast<i64>(kMagic.size()), hasher_.digest128().hex().data(), 32);
-    file_.commit();
-  }
-
- private:
-  void append(const void* data, std::size_t n) {
-    file_.append({static_cast<const char*>(data), n});
-    at_ += n;
-  }
-  DurableFile file_;
-  u64 at_ = 0;
-  Hasher hasher_;
-  std::vector<Place> places_;
-  RecordFileEnd end_;
-  std::string bad_;
-};
 
 void write_records(const std::string& path, const std::vector<std::string>& files, const OpenLines& open,
                    bool skip_bad, const ReadRecord& read) {
@@ -282,7 +163,7 @@ CachedIndex facts_of(const RecordFile& f) {
   CachedIndex c;
   c.unit = "example";
   c.examples = f.size();
-  for (i64 i = 0; i < f.size(); ++i) c.tokens += f.length(i);
+  c.tokens = f.n_tokens();
   return c;
 }
 
@@ -303,9 +184,8 @@ std::string build_records(const DataRequest& request, const DataSettings* settin
 
 std::shared_ptr<const Dataset> open_records(const DataRequest& request, const DataSettings* settings,
                                             const ReadRecord& read) {
-  return open_indexed(
-      {.build = [&] { return build_records(request, settings, read); },
-       .open = [](const std::string& path) { return std::make_shared<RecordFile>(RecordFile::open(path)); }});
+  return open_indexed({.build = [&] { return build_records(request, settings, read); },
+                       .open = [](const std::string& path) { return std::make_shared<RecordFile>(path); }});
 }
 
 }  // namespace
@@ -330,9 +210,8 @@ std::shared_ptr<const Dataset> spool_examples(const DataRequest& request, const 
         },
         facts_of);
   };
-  return open_indexed({.build = build, .open = [](const std::string& path) {
-                         return std::make_shared<RecordFile>(RecordFile::open(path));
-                       }});
+  return open_indexed(
+      {.build = build, .open = [](const std::string& path) { return std::make_shared<RecordFile>(path); }});
 }
 std::shared_ptr<const Dataset> read_jsonl(const DataRequest& request, const ReadRecord& read) {
   return open_records(request, nullptr, read);

@@ -214,6 +214,7 @@ class PreferenceOptimization : public Pipeline {
     const Tensor ratio = mine - reference_score(params, batch, "answer.");
     const Tensor z = [&] {
       const NoGrad off;
+      const auto scope = ctx.scope("other", 0);  // with its own dropout
       const Tensor other = sum(token_log_probs(*model, params, batch, ctx.apply, "other."), {1});
       return kl_estimate(other - reference_score(params, batch, "other."), batch["counts"]);
     }();

@@ -105,8 +105,9 @@ TEST_F(Seq2Seq, BadInputs) {
   refused(with("empty.jsonl"), 3, {"empty.jsonl:1: the target is empty"});
   refused(with("[a.en, short.de]", "parallel"), 3, {"short.de ends after 1 line", "a.en has more"});
   refused(with("a.en", "parallel"), 2, {"pairs of files"});
-  refused(with("a.en"), 2,
-          {"a.en: text pairs need one of the formats jsonl, json, tsv, csv and parquet", "data.format"});
+  refused(
+      with("a.en"), 2,
+      {"a.en: text pairs need one of the formats jsonl, json, tsv, csv, parquet and arrow", "data.format"});
   refused(with("[a.en, none.de]", "parallel"), 2, {"none.de does not exist"});
   refused({"train", "job.yaml", "data.max_source_length=64"}, 2,
           {"data.max_source_length=64", "32 positions"});

@@ -203,6 +203,13 @@ TEST(Settings, SeveralProblemsComeInOrderUpToTwenty) {
   EXPECT_THAT(message, ::testing::EndsWith("... and 5 more"));
 }
 
+// Standard input. YAML reads a dash as a list of nothing.
+TEST(Settings, ADashIsAText) {
+  Top t;
+  load(t, "", {"files=-"});
+  EXPECT_THAT(t.files, ElementsAre("-"));
+}
+
 TEST(Settings, MalformedOverridesAreErrors) {
   EXPECT_THAT(refused("", {"train.seed"}), HasSubstr("expected key=value"));
   EXPECT_THAT(refused("", {"=1"}), HasSubstr("'' is not a key"));

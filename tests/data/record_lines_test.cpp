@@ -56,13 +56,18 @@ TEST_F(Formats, EachFileHasItsFormat) {
       file("c.json", "{\n \"text\": \"5\"\n}\n{\"text\": \"6\"} {\"text\": \"7\"}"),
       file("d.csv", "text,n\n\"a, \"\"b\"\"\nc\",1\n,2\n"),
       file("e.tsv", "text\tn\na, b\t1\n"),
-      file("f.json", "[]")};
+      file("f.json", "[]"),
+      file("w.json",
+           "{\"version\": [{}], \"data\":\n [{\"text\": \"8\"}, {\"data\": [{}]}], \"n\": {\"a\": 1}\n}\n"),
+      file("s.json", "{\"data\": [1], \"text\": \"data\"}\n{\"data\": [{}]}")};
   EXPECT_THAT(
       all(RecordLines(files, s)),
       ElementsAre(R"(a.jsonl:1 {"text":"1"})", R"(a.jsonl:3 {"text":"2"})", R"(b.json:2 {"text":"[{\"}"})",
                   R"(b.json:3 {"text":"4"})", R"(c.json:1 {"text":"5"})", R"(c.json:4 {"text":"6"})",
                   R"(c.json:4 {"text":"7"})", R"(d.csv:2 {"n":"1","text":"a, \"b\"\nc"})",
-                  R"(d.csv:4 {"n":"2","text":""})", R"(e.tsv:2 {"n":"1","text":"a, b"})"));
+                  R"(d.csv:4 {"n":"2","text":""})", R"(e.tsv:2 {"n":"1","text":"a, b"})",
+                  R"(w.json:2 {"text":"8"})", R"(w.json:2 {"data":[{}]})",
+                  R"(s.json:1 {"data":[1],"text":"data"})", R"(s.json:2 {"data":[{}]})"));
   DataSettings json;
   json.format = "json";
   EXPECT_EQ(all(RecordLines({file("x.data", "[{\"a\": 1}]")}, json)).size(), 1u);
@@ -82,6 +87,8 @@ TEST_F(Formats, DamagedFilesAreNamedWithTheirPlaces) {
       {"a.json", "[{\"a\": 1}\n{\"a\": 2}]", "a.json:2: expected a comma"},
       {"a.json", "[{\"a\": 1},\n]", "a.json:2: a comma before the ]"},
       {"a.json", "[{\"a\": 1}] x", "a.json:1: text after the array"},
+      {"a.json", "{\"data\": [{}, {}", "a.json:1: the file ends inside the array"},
+      {"a.json", "{\"data\": [{}]\n", "a.json:2: the file ends inside the object that has the array"},
       {"a.json", "\n[1, 2]", "a.json:2: expected an object, {\"key\": value, ...}, got 1, 2]"},
       {"a.json", "\n{\"a\": \"}", "a.json:2: the object that begins here does not end"},
       {"a.csv", "a;b\n1;2\n", "a.csv:1: the first row has no comma, but semicolons"},

@@ -49,6 +49,15 @@ TEST_F(ExpandFolders, FoldersOfImagesStay) {
   }
 }
 
+TEST_F(ExpandFolders, TablesBelow) {
+  std::filesystem::create_directories(dir_ / "hub/data");
+  for (const char* name : {"hub/data/train-00000.parquet", "hub/data/test-00000.parquet", "hub/README.md"})
+    spill(dir_ / name, "");
+  for (const char* pipeline : {"lm", "dpo", "classification", "captioning"})
+    EXPECT_THAT(train(pipeline, "hub"), ElementsAre(dir_ / "hub/data/train-00000.parquet")) << pipeline;
+  EXPECT_THAT(train("./own.so", "hub"), ElementsAre(dir_ / "hub"));  // such a pipeline gets the folder
+}
+
 // A user's pipeline may read either.
 TEST_F(ExpandFolders, TextsAmongImages) {
   for (const char* pipeline : {"classification", "regression", "maml"})

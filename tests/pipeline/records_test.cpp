@@ -121,8 +121,9 @@ TEST(Records, AllFormatsAreRead) {
     // Two files, one after the other.
     EXPECT_EQ(read({"a.csv", "a.csv.gz"}, "")->size(), 4);
     EXPECT_THAT(usage_error([&] { read({"a.src"}, "parallel"); }), HasSubstr("needs pairs of files"));
-    EXPECT_THAT(usage_error([&] { read({"a.src"}, ""); }),
-                HasSubstr("records need one of the formats jsonl, json, csv, tsv, parquet and parallel"));
+    EXPECT_THAT(
+        usage_error([&] { read({"a.src"}, ""); }),
+        HasSubstr("records need one of the formats jsonl, json, csv, tsv, parquet, arrow and parallel"));
     spill(dir / "b.csv", "source,source\na,b\n");
     EXPECT_THAT(usage_error([&] { read({"b.csv"}, ""); }), HasSubstr("two columns have the name 'source'"));
     spill(dir / "c.csv", "source,target\n\na,b,c\n");
@@ -168,6 +169,49 @@ TEST(Records, TheJobCanSkipBadLines) {
                 HasSubstr("a.jsonl:2: no \"v\"; data.skip_bad=true skips and counts such lines"));
     EXPECT_THAT(error_text<ContentsError>([&] { read("b.jsonl", true); }),
                 HasSubstr("has no examples; 2 bad lines, the first:"));
+  });
+}
+
+// More examples than a block of the table has.
+TEST(Records, ADamagedIndexIsBuiltAgain) {
+  const test::TempDir dir{test::TempDir::in_memory};
+  std::string lines;
+  for (int i = 0; i < 5000; ++i) lines += fmt::format("{{\"v\": [{}]}}\n", i);
+  spill(dir / "a.jsonl", lines);
+  const DataRequest request{.files = {dir / "a.jsonl"}, .cache = dir / "cache", .fingerprint = "1"};
+  int n_read = 0;
+  const auto read = [&] {
+    return read_jsonl(request, [&](const Record& r) {
+      ++n_read;
+      Example e;
+      e.values["v"] = r.numbers("v");
+      e.ids["input_ids"].resize(static_cast<std::size_t>(r.numbers("v")[0]) % 7);
+      return e;
+    });
+  };
+  on_one_rank([&](Context&) {
+    const auto check = [&](int expected) {
+      const auto data = read();
+      ASSERT_EQ(data->size(), 5000);
+      for (const i64 i : {0, 4095, 4096, 4999}) {
+        EXPECT_EQ(data->get(i).values.at("v")[0], static_cast<float>(i));
+        EXPECT_EQ(data->length(i), i % 7);
+      }
+      EXPECT_EQ(data->describe(), "5000 examples of at most 6 tokens");
+      EXPECT_EQ(n_read, expected);
+    };
+    check(5000);
+    check(5000);  // from the cache
+    const auto index = *std::filesystem::directory_iterator(dir / "cache");
+    const std::string whole = test::slurp(index.path());
+    for (const std::size_t at : {std::size_t{0}, std::size_t{20}, whole.size() / 2, whole.size() - 1}) {
+      std::string bytes = whole;
+      bytes[at] = static_cast<char>(bytes[at] ^ 1);
+      spill(index.path(), at == 0 ? whole.substr(0, 1000) : bytes);
+      n_read = 0;
+      check(5000);
+      EXPECT_EQ(test::slurp(index.path()), whole) << at;
+    }
   });
 }
 

@@ -197,7 +197,7 @@ TEST(Readers, ErrorsAreThrownOnAllRanks) {
            {"pairs.csv", "p.csv:2: the target is empty"},
            {"texts.csv", "t.csv:2: "},
            {"dpo", "a.jsonl:1: no \"rejected\""},
-           {"pairs.tsv", "text pairs need one of the formats jsonl, json, tsv, csv and parquet"}}) {
+           {"pairs.tsv", "text pairs need one of the formats jsonl, json, tsv, csv, parquet and arrow"}}) {
     test::TempDir dir;
     for (const auto& [file, text] : cases[name].texts) spill(dir / file, text);
     on_mesh({2, 1}, [&](Context&) {

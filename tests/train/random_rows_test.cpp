@@ -139,8 +139,8 @@ TEST(RandomRows, AnswersDependOnTheOrdinals) {
 // Two passes of the same examples through a layer with dropout.
 class TwoPasses : public Pipeline {
  public:
-  TwoPasses(bool named, bool recomputed, bool first_is_fixed)
-      : named_(named), recomputed_(recomputed), first_is_fixed_(first_is_fixed) {
+  TwoPasses(bool named, bool recomputed, bool first_is_fixed, bool in_block)
+      : named_(named), recomputed_(recomputed), first_is_fixed_(first_is_fixed), in_block_(in_block) {
     SpecBuilder s(params_);
     s.linear("fc1", kWidth, kWidth, false, 1);
   }
@@ -160,7 +160,15 @@ class TwoPasses : public Pipeline {
       const auto layer = [&](const Tensor& x) {
         return dropout(linear(x, p["fc1.weight"]), 0.25, Context::current().key("hidden"));
       };
-      const Tensor y = sum_all(square(recomputed_ ? recompute(layer, b["x"]) : layer(b["x"])));
+      const auto block = [&] {
+        return run_block(p, {.recompute_blocks = recomputed_}, "h.0", b["x"],
+                         [](const ParamTree& q, const Tensor& x) {
+                           const Tensor y = linear(x, q["fc1.weight"]);
+                           return dropout(y, 0.25, Context::current().key("hidden"));
+                         });
+      };
+      const Tensor z = in_block_ ? block() : recomputed_ ? recompute(layer, b["x"]) : layer(b["x"]);
+      const Tensor y = sum_all(square(z));
       sum = sum.defined() ? sum + y : y;
     }
     return {{"loss", sum}};
@@ -168,14 +176,14 @@ class TwoPasses : public Pipeline {
 
  private:
   static constexpr i64 kWidth = 3;
-  bool named_, recomputed_, first_is_fixed_;
+  bool named_, recomputed_, first_is_fixed_, in_block_;
   ModelParams params_;
 };
 
 TEST(RandomRows, TheFirstStepTellsOfPassesWithTheSameDraws) {
   on_mesh({1, 1}, [](Context&) {
-    const auto repeated = [](bool named, bool recomputed, bool first_is_fixed) {
-      TwoPasses pipeline(named, recomputed, first_is_fixed);
+    const auto repeated = [](bool named, bool recomputed, bool first_is_fixed, bool in_block = false) {
+      TwoPasses pipeline(named, recomputed, first_is_fixed, in_block);
       ParamTree params = make_params(pipeline.params(), shard_specs(pipeline.params().specs, 1).layouts);
       initialize(params, 3);
       const Batch batch = pipeline.collate({}, {.rows = 3, .mine = {0, 3}, .length = 1});
@@ -188,6 +196,8 @@ TEST(RandomRows, TheFirstStepTellsOfPassesWithTheSameDraws) {
     for (const bool recomputed : {false, true}) {
       EXPECT_EQ(repeated(false, recomputed, false), "'hidden'");
       EXPECT_EQ(repeated(true, recomputed, false), "");
+      EXPECT_EQ(repeated(false, recomputed, false, true), "'hidden' in 'h.0'");
+      EXPECT_EQ(repeated(true, recomputed, false, true), "");
       EXPECT_EQ(repeated(false, recomputed, true), "");  // a pass without tape is a target, which may repeat
     }
   });

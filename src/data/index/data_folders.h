@@ -16,10 +16,26 @@ struct FolderFiles {
   i64 skipped = 0;                 // files of unknown format, without hidden ones
   std::string image;               // an image among them; "" if there is none
   bool has_folders = false;
+  bool below = false;  // the files are in folders below
+  std::string split;   // of the files, if there are others: "train"; "" for files whose names tell none
+  i64 other_splits = 0;
 };
 
-// The files directly in `folder` whose names tell a format (format_by_name), or only those of `format`.
-// Hidden files and folders are skipped. Symbolic links to files count as files.
-FolderFiles files_of_folder(const std::string& folder, const std::optional<std::string>& format);
+// The data files of a folder, for training or for evaluation:
+// - A data set that the library datasets saved (save_to_disk): the files that its state.json names. A folder
+//   of several splits: those of the split.
+// - Otherwise the files directly in `folder` whose names tell a format (format_by_name), or only those of
+//   `format`; if there are none, the files in the folders below. Hidden files and folders are skipped.
+//   Symbolic links to files count as files.
+// If their names tell different splits (split_of), training takes train, else the files of no split;
+// evaluation takes validation, else test. UsageError: none of these. ContentsError: damaged files of
+// datasets.
+FolderFiles files_of_folder(const std::string& folder, const std::optional<std::string>& format,
+                            bool evaluation);
+
+// The split that the path of a file names, by the words of the Hugging Face Hub: "train", "validation" or
+// "test", such as data/train-00000-of-00002.parquet, squad_dev.json, test/a.csv; "" if there is none. A text
+// file is of a split only if its name has no other word, or by its folder.
+std::string split_of(const std::string& path);
 
 }  // namespace redco

@@ -245,15 +245,15 @@ struct Table : LabelledReader::Source {
 LabelledReader::LabelledReader(const std::string& path, const DataSettings& s, LabelledInput input) {
   const std::string format = s.format_of({path});
   const bool table = format == "csv" || format == "tsv";
-  if (format == "jsonl" || format == "json" || format == "parquet" ||
+  if (format == "jsonl" || format == "json" || format == "parquet" || format == "arrow" ||
       (table && RecordMap(s, true).rewrites())) {
     source_ = std::make_unique<RecordRows>(path, s);
   } else if (table) {
     source_ = std::make_unique<Table>(path, format, s, input);
   } else {
     throw UsageError(
-        "[data] {}: labelled examples need a .tsv, .csv, .jsonl, .json (also with .gz or .zst) or .parquet "
-        "file. For another name, set data.format, e.g. to csv",
+        "[data] {}: labelled examples need a .tsv, .csv, .jsonl, .json (also with .gz or .zst), .parquet or "
+        ".arrow file. For another name, set data.format, e.g. to csv",
         path);
   }
   source_->input = input;

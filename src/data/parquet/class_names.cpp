@@ -13,7 +13,25 @@ namespace {
 
 using FeatureJson = nlohmann::json;
 
-std::vector<std::string> names_in(const FeatureJson& feature) {
+void name_node(ParquetNode& n, const FeatureJson& feature) {
+  const bool integer = n.type == ParquetType::int32 || n.type == ParquetType::int64;
+  if (n.children.empty()) {
+    if (integer) n.class_names = names_of_classes(feature);
+  } else if (n.is_list) {
+    // A list of pyarrow: the list, a repeated node, the element.
+    ParquetNode& repeated = n.children[0];
+    ParquetNode& element = repeated.children.size() == 1 ? repeated.children[0] : repeated;
+    if (const FeatureJson* f = feature_of_elements(feature)) name_node(element, *f);
+  } else if (feature.is_object()) {
+    for (ParquetNode& c : n.children)
+      if (const auto it = feature.find(c.name); it != feature.end()) name_node(c, *it);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> names_of_classes(const FeatureJson& feature) {
+  if (!feature.is_object()) return {};
   const auto type = feature.find("_type"), names = feature.find("names");
   if (type == feature.end() || *type != "ClassLabel" || names == feature.end() || !names->is_array())
     return {};
@@ -27,38 +45,28 @@ std::vector<std::string> names_in(const FeatureJson& feature) {
   return numbers ? std::vector<std::string>() : out;
 }
 
-void name_node(ParquetNode& n, const FeatureJson& feature) {
-  const bool integer = n.type == ParquetType::int32 || n.type == ParquetType::int64;
-  if (n.children.empty()) {
-    if (integer && feature.is_object()) n.class_names = names_in(feature);
-  } else if (n.is_list) {
-    // A list of pyarrow: the list, a repeated node, the element.
-    ParquetNode& repeated = n.children[0];
-    ParquetNode& element = repeated.children.size() == 1 ? repeated.children[0] : repeated;
-    if (feature.is_array() && feature.size() == 1) name_node(element, feature[0]);
-    if (feature.is_object() && feature.contains("feature")) name_node(element, feature["feature"]);
-  } else if (feature.is_object()) {
-    for (ParquetNode& c : n.children)
-      if (const auto it = feature.find(c.name); it != feature.end()) name_node(c, *it);
-  }
+const FeatureJson* feature_of_elements(const FeatureJson& feature) {
+  if (feature.is_array() && feature.size() == 1) return &feature[0];
+  return feature.is_object() && feature.contains("feature") ? &feature["feature"] : nullptr;
 }
 
-}  // namespace
-
-void name_classes(ParquetNode& root, std::string_view info) {
+FeatureJson features_of(std::string_view info) {
   const FeatureJson j = info.empty() ? FeatureJson() : FeatureJson::parse(info, nullptr, false);
   if (!j.is_object() || !j.contains("info") || !j["info"].is_object() || !j["info"].contains("features"))
-    return;
-  name_node(root, j["info"]["features"]);
+    return {};
+  return j["info"]["features"];
 }
 
-nlohmann::ordered_json class_name(const ParquetNode& leaf, const nlohmann::ordered_json& value) {
+void name_classes(ParquetNode& root, std::string_view info) { name_node(root, features_of(info)); }
+
+nlohmann::ordered_json class_name(const std::vector<std::string>& names, const std::string& column,
+                                  const nlohmann::ordered_json& value) {
   if (value == -1) return nullptr;
-  const auto n = static_cast<i64>(leaf.class_names.size());
+  const auto n = static_cast<i64>(names.size());
   if (!value.is_number_integer() || value < 0 || value >= n)
-    throw ContentsError("column {} has class {}, but the file's metadata name the classes 0 to {}", leaf.name,
+    throw ContentsError("column {} has class {}, but the file's metadata name the classes 0 to {}", column,
                         value.dump(), n - 1);
-  return leaf.class_names[value.get<std::size_t>()];
+  return names[value.get<std::size_t>()];
 }
 
 }  // namespace redco

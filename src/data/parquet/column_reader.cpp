@@ -176,7 +176,7 @@ ParquetColumn::Json ParquetColumn::take() {
   if (definition < leaf_.definition) return nullptr;
   const std::size_t i = value_++;
   Json value = indexed_ ? dictionary_[indices_[i]] : std::move(values_[i]);
-  return leaf_.class_names.empty() ? value : class_name(leaf_, value);
+  return leaf_.class_names.empty() ? value : class_name(leaf_.class_names, leaf_.name, value);
 }
 
 }  // namespace redco

@@ -3,13 +3,20 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/log_once.h"
 #include "base/words.h"
 
 namespace redco {
 
 namespace {
 constexpr std::size_t kJsonBuffer = std::size_t{1} << 18;
+
+// Keys of the array of all records.
+bool holds_records(const std::string& key) {
+  return key == "data" || key == "rows" || key == "records" || key == "examples";
 }
+
+}  // namespace
 
 JsonObjects::JsonObjects(const std::string& path)
     : file_(InputFile::open_text(path)), buffer_(kJsonBuffer, '\0') {}
@@ -37,6 +44,19 @@ int JsonObjects::peek_past_blanks() {
   }
 }
 
+void JsonObjects::end_array() {
+  ++at_;
+  ended_ = true;
+  if (!in_object_) {
+    if (peek_past_blanks() != -1)
+      fail("text after the array. Expected one array of objects, or objects one after another");
+    return;
+  }
+  char last = ' ';  // other keys may follow
+  for (int c; (c = peek_past_blanks()) != -1; ++at_) last = static_cast<char>(c);
+  if (last != '}') fail("the file ends inside the object that has the array; expected }. Was the file cut?");
+}
+
 bool JsonObjects::next(std::string& object) {
   object.clear();
   if (ended_) return false;
@@ -56,10 +76,7 @@ bool JsonObjects::next(std::string& object) {
     fail("expected a comma between two objects of the array");
   }
   if (in_array_ && c == ']') {
-    ++at_;
-    ended_ = true;
-    if (peek_past_blanks() != -1)
-      fail("text after the array. Expected one array of objects, or objects one after another");
+    end_array();
     return false;
   }
   if (c == -1) {
@@ -70,10 +87,13 @@ bool JsonObjects::next(std::string& object) {
   if (c != '{')
     fail(fmt::format("expected an object, {{\"key\": value, ...}}, got {}",
                      excerpt(std::string_view(buffer_).substr(at_, std::min<std::size_t>(40, end_ - at_)))));
+  const bool may_wrap = first_ && !in_array_;
   first_ = false;
   int depth = 0;
   bool in_text = false, escaped = false;
-  for (; (c = peek()) != -1; ++at_) {
+  std::string text;  // the begin of the last one: of the key in front of a value
+  while ((c = peek()) != -1) {
+    ++at_;
     object += static_cast<char>(c);
     if (object.size() > LineReader::kMaxLine)
       throw ContentsError(
@@ -87,12 +107,17 @@ bool JsonObjects::next(std::string& object) {
         escaped = true;
       else
         in_text = c != '"';
+      if (in_text && text.size() < 16) text += static_cast<char>(c);
     } else if (c == '"') {
       in_text = true;
+      text.clear();
+    } else if (c == '[' && depth == 1 && may_wrap && holds_records(text) && peek_past_blanks() == '{') {
+      log_once(LogLevel::info, fmt::format("[data] {}: the records are those of \"{}\"", file_.path(), text));
+      first_ = in_array_ = in_object_ = true;
+      return next(object);
     } else if (c == '{' || c == '[') {
       ++depth;
     } else if ((c == '}' || c == ']') && --depth == 0) {
-      ++at_;
       return true;
     }
   }

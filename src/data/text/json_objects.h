@@ -1,5 +1,7 @@
 // The objects of a JSON file: the elements of one array, or objects one after another. An object may take
-// several lines, and a line may hold several objects. Plain or compressed.
+// several lines, and a line may hold several objects. Plain or compressed. The array may be the value of the
+// key data, rows, records or examples of the file's object, {"version": "1", "data": [{...}, ...]}; the log
+// names the key.
 #pragma once
 
 #include <string>
@@ -24,6 +26,7 @@ class JsonObjects {
  private:
   int peek();  // the next byte, or -1 at the end
   int peek_past_blanks();
+  void end_array();
   [[noreturn]] void fail(const std::string& why) const;
 
   InputFile file_;
@@ -31,7 +34,8 @@ class JsonObjects {
   std::size_t at_ = 0, end_ = 0;  // unread part of buffer_
   i64 line_ = 1, begin_line_ = 1;
   bool started_ = false, in_array_ = false, ended_ = false;
-  bool first_ = true;  // no element of the array was read
+  bool in_object_ = false;  // the array is the value of a key
+  bool first_ = true;       // no element of the array was read
 };
 
 }  // namespace redco

@@ -158,7 +158,7 @@ std::string pair_format(const DataSettings& d, const std::vector<std::string>& f
   const std::string format = d.format_of(files);
   if (format == "text")
     throw UsageError(
-        "[data] {}: text pairs need one of the formats jsonl, json, tsv, csv and parquet, the same for all "
+        "[data] {}: text pairs need one of the formats jsonl, json, tsv, csv, parquet and arrow, the same for all "
         "files, or data.format=parallel (pairs of files, the source first)",
         files.empty() ? "no file" : files.front());
   return format;
@@ -181,7 +181,8 @@ std::unique_ptr<ExampleRecords> open_pairs(const std::vector<std::string>& paths
   if (rewrites && s.format == "parallel")
     throw UsageError("[data] data.where and templates need records with keys; data.format=parallel has none");
   if (s.format == "jsonl" && !rewrites) return std::make_unique<LineRecords>(paths);
-  if (s.format == "json" || s.format == "parquet" || rewrites) return std::make_unique<FileRecords>(paths, d);
+  if (s.format == "json" || s.format == "parquet" || s.format == "arrow" || rewrites)
+    return std::make_unique<FileRecords>(paths, d);
   if (s.format != "parallel") return std::make_unique<TableRecords>(paths, s);
   if (paths.size() % 2 != 0)
     throw UsageError("[data] data.format=parallel needs pairs of files, the source first, but got {}: {}",

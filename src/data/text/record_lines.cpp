@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/jsonl.h"
 #include "base/words.h"
+#include "data/arrow/arrow_rows.h"
 #include "data/labelled/table_reader.h"
 #include "data/parquet/parquet_rows.h"
 #include "data/text/json_objects.h"
@@ -154,6 +155,7 @@ std::unique_ptr<RecordFile> open_record_file(const std::string& path, const std:
   if (format == "jsonl") return std::make_unique<ObjectFile<JsonLines>>(path);
   if (format == "json") return std::make_unique<ObjectFile<JsonObjects>>(path);
   if (format == "parquet") return std::make_unique<ObjectFile<ParquetRows>>(path);
+  if (format == "arrow") return std::make_unique<ObjectFile<ArrowRows>>(path);
   if (format == "text") return std::make_unique<TextFile>(path);
   return std::make_unique<TableFile>(path, TableReader::kind_of(format), header);
 }
@@ -208,7 +210,7 @@ RecordLines::RecordLines(std::vector<std::string> files, const DataSettings& s)
     state_->formats.push_back(s.format_of({f}));
     if (state_->formats.back() == "text")
       throw UsageError(
-          "[data] {}: records need one of the formats jsonl, json, csv, tsv, parquet and parallel (pairs of "
+          "[data] {}: records need one of the formats jsonl, json, csv, tsv, parquet, arrow and parallel (pairs of "
           "files). The format is known from the ending of the name; for another name set data.format",
           f);
   }

@@ -9,6 +9,7 @@
 #include "models/attention_block.h"
 #include "models/positions.h"
 #include "models/spec_builder.h"
+#include "nn/random_scope.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
 
@@ -196,7 +197,7 @@ class Seq2Seq : public Model {
   // The same for all rows of a step, and on all ranks.
   static bool skips_layer(const ApplyOptions& o, const StackSettings& s, i64 i) {
     if (!o.train || s.layer_dropout <= 0) return false;
-    Restore<SharedText> scope(Context::current().random_scope, layer(s, i));
+    Restore<SharedText> scope(Context::current().random_scope, scope_in_pass(layer(s, i)));
     const u64 key = Context::current().key("layer_dropout");
     return static_cast<double>(key >> 11) * 0x1p-53 < s.layer_dropout;
   }
