@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "env/plugin_environments.h"
 #include "models/plugin_families.h"
+#include "pipeline/load_python.h"
 #include "pipeline/plugin.h"
 
 namespace redco {
@@ -33,9 +34,12 @@ std::string abi_of(const std::string& bytes) {
   return "";
 }
 
-void register_exports(const SharedObject& object) {
+void register_exports(SharedObject& object) {
   for (const PluginExport* e : object.exports) {
-    if (e->optimizer) add_optimizer({e->name, e->optimizer, object.path});
+    if (e->optimizer) {
+      add_optimizer({e->name, e->optimizer, object.path});
+      object.optimizers.emplace_back(e->name);
+    }
     if (e->metric) add_metric({e->name, e->metric, object.path});
     if (e->environment) add_environment({e->name, e->environment, object.path});
     if (e->reward) add_reward({e->name, e->reward, object.path});
@@ -47,10 +51,11 @@ void register_exports(const SharedObject& object) {
                 .make = e->model,
                 .vocabulary = e->vocabulary,
                 .origin = object.path});
+    object.families.emplace_back(e->name);
   }
 }
 
-SharedObject load(const std::string& path, const std::string& setting) {
+SharedObject load_binary(const std::string& path, const std::string& setting) {
   const std::string bytes = is_folder(path) ? "" : read_file(path, kMostBytes);
   if (const std::string abi = abi_of(bytes); !abi.empty() && abi != library_abi())
     throw UsageError(
@@ -74,7 +79,8 @@ SharedObject load(const std::string& path, const std::string& setting) {
   if (dlsym(so, "redco_pipeline_abi"))
     throw UsageError("[{}] {} was built for an older redco. Build it again with this redco", setting, path);
   const auto table = reinterpret_cast<PluginTable (*)()>(dlsym(so, "redco_plugin_table"));
-  SharedObject out{.path = path, .fingerprint = hash128(bytes).hex(), .exports = {}};
+  SharedObject out{
+      .path = path, .fingerprint = hash128(bytes).hex(), .exports = {}, .families = {}, .optimizers = {}};
   if (table) {
     const PluginTable entries = table();
     out.exports.assign(entries.begin, entries.end);
@@ -87,28 +93,35 @@ SharedObject load(const std::string& path, const std::string& setting) {
   return out;
 }
 
-}  // namespace
-
-std::vector<std::string> SharedObject::families() const {
-  std::vector<std::string> out;
-  for (const PluginExport* e : exports)
-    if (e->model) out.emplace_back(e->name);
+SharedObject load(const std::string& path, const std::string& setting) {
+  if (is_python_file(path)) {
+    PythonPlugin p = load_python_plugin(path);
+    return {.path = path,
+            .fingerprint = std::move(p.fingerprint),
+            .exports = {},
+            .families = std::move(p.families),
+            .optimizers = std::move(p.optimizers)};
+  }
+  SharedObject out = load_binary(path, setting);
+  register_exports(out);
   return out;
 }
+
+}  // namespace
 
 const SharedObject& load_shared_object(const std::string& path, const std::string& setting) {
   // Ranks may be threads of one process. Entries stay where they are.
   static auto& mutex = *new std::mutex;
   static auto& loaded = *new std::deque<std::pair<std::string, SharedObject>>;
   if (!exists(path))
-    throw UsageError("[{0}] {1} does not exist. Set {0} to {2}", setting, path,
-                     setting == "pipeline" ? "a shared object or a built-in pipeline" : "shared objects");
+    throw UsageError(
+        "[{0}] {1} does not exist. Set {0} to {2}", setting, path,
+        setting == "pipeline" ? "a shared object or a built-in pipeline" : "shared objects or Python files");
   const std::string key = std::filesystem::canonical(path).string();
   const std::lock_guard lock(mutex);
   const auto known = std::ranges::find(loaded, key, &std::pair<std::string, SharedObject>::first);
   if (known != loaded.end()) return known->second;
   SharedObject object = load(path, setting);
-  register_exports(object);
   return loaded.emplace_back(key, std::move(object)).second;
 }
 

@@ -115,5 +115,7 @@ void bind_pipeline(py::module_& m);
 void bind_standalone(py::module_& m);
 void bind_environments(py::module_& m);
 void bind_stacked(py::module_& m);
+void bind_layers(py::module_& m);
+void bind_plugins(py::module_& m);
 
 }  // namespace redco::python
