@@ -24,17 +24,17 @@ namespace redco {
 void JobConfig::visit(SettingsVisitor& v) {
   v.field(
        "pipeline", pipeline,
-       "training algorithm: a built-in pipeline, e.g. lm or seq2seq, or the path of a Python file or shared object "
-       "with a pipeline of yours")
+       "training algorithm: a built-in pipeline, e.g. lm or seq2seq, or the path of a file with a pipeline of "
+       "yours: Python, a C++ source, which redco compiles, or a shared object")
       .looks_like("a built-in pipeline's name or a path")
       .path()
       .on_resume(OnResume::error)
       .decided_by(DecidedBy::checkpoint);
   v.field(
        "plugins", plugins,
-       "files of yours that add to redco, for every command that reads the job: shared objects with model "
-       "families, optimizers, metrics and environments (REDCO_MODEL, REDCO_OPTIMIZER, REDCO_METRIC, "
-       "REDCO_ENVIRONMENT), and Python files with classes derived from redco.ModelFamily and redco.Optimizer. A "
+       "files of yours that add to redco, for every command that reads the job: shared objects or C++ "
+       "sources with model families, optimizers, metrics and environments (REDCO_MODEL, REDCO_OPTIMIZER, "
+       "REDCO_METRIC, REDCO_ENVIRONMENT), and Python files with classes derived from redco.ModelFamily and redco.Optimizer. A "
        "checkpoint never loads them: name them for predict, evaluate and verify too. On resume, changed "
        "contents are reported")
       .one_or_more()

@@ -8,12 +8,14 @@
 #include <deque>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "env/plugin_environments.h"
 #include "models/plugin_families.h"
+#include "pipeline/compile_plugin.h"
 #include "pipeline/load_python.h"
 #include "pipeline/plugin.h"
 
@@ -55,8 +57,9 @@ void register_exports(SharedObject& object) {
   }
 }
 
-SharedObject load_binary(const std::string& path, const std::string& setting) {
-  const std::string bytes = is_folder(path) ? "" : read_file(path, kMostBytes);
+// `file` is the shared object of `path`: itself, or compiled from it.
+SharedObject load_binary(const std::string& file, const std::string& path, const std::string& setting) {
+  const std::string bytes = is_folder(file) ? "" : read_file(file, kMostBytes);
   if (const std::string abi = abi_of(bytes); !abi.empty() && abi != library_abi())
     throw UsageError(
         "[{}] {} was built against other headers than this redco: it has the interface {}, this redco has "
@@ -72,7 +75,7 @@ SharedObject load_binary(const std::string& path, const std::string& setting) {
                        bytes.size(), header.e_shoff + u64{header.e_shentsize} * header.e_shnum);
   }
   // dlopen searches other folders for names without a slash.
-  void* so = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* so = dlopen(std::filesystem::absolute(file).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!so)
     throw UsageError("[{}] {} can't be loaded: {}. Expected a shared object built with this version of redco",
                      setting, path, dlerror());
@@ -102,7 +105,10 @@ SharedObject load(const std::string& path, const std::string& setting) {
             .families = std::move(p.families),
             .optimizers = std::move(p.optimizers)};
   }
-  SharedObject out = load_binary(path, setting);
+  std::optional<CompiledPlugin> compiled;
+  if (is_cpp_file(path)) compiled = compiled_plugin(path, setting);
+  SharedObject out = load_binary(compiled ? compiled->path : path, path, setting);
+  if (compiled) out.fingerprint = compiled->fingerprint;
   register_exports(out);
   return out;
 }
