@@ -29,7 +29,9 @@ loads = json.loads
 
 
 def _plain(x):
-    """For json: NumPy's numbers and arrays."""
+    """For json: objects of dataclasses, NumPy's numbers and arrays."""
+    if dataclasses.is_dataclass(x) and not isinstance(x, type):
+        return {f.name: getattr(x, f.name) for f in dataclasses.fields(x)}
     if isinstance(x, np.ndarray):
         return x.tolist()
     if isinstance(x, np.generic):
@@ -395,6 +397,10 @@ def numbers(d):
 def answers(result, n):
     out = []
     for a in result:
+        if dataclasses.is_dataclass(a):
+            a = _plain(a)
+        elif hasattr(a, "_asdict"):  # of a named tuple
+            a = a._asdict()
         if isinstance(a, str):
             # predict_text() already gives JSON objects.
             out.append(a if a.startswith("{") and _is_object(a) else dumps({"prediction": a}))

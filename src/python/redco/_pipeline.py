@@ -156,7 +156,10 @@ class Pipeline:
         raise NotImplementedError("the pipeline defines no loss(self, params, batch, ctx)")
 
     def predict(self, params, examples, ctx):
-        """An answer for each example: a text, or a dict. Default: the text that the model continues `prompt` with."""
+        """An answer for each example: a text, a dict or a dataclass, written as JSON.
+
+        Default: the text that the model continues `prompt` with.
+        """
         return self.predict_text(params, examples, ctx)
 
     def state(self):
