@@ -47,10 +47,6 @@ def loaded(texts):
     return [json.loads(t) for t in texts]
 
 
-def array(data, dtype, shape):
-    return np.frombuffer(data, dtype=dtype).reshape(shape).copy()
-
-
 def floats(x):
     return np.asarray(x, dtype=np.float32, order="C")
 
