@@ -15,4 +15,6 @@ file(WRITE ${CMAKE_BINARY_DIR}/redcoConfig.cmake
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/redcoConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/redcoConfig.cmake ${CMAKE_BINARY_DIR}/redcoConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/redco COMPONENT dev)
-include(cmake/package.cmake)
+if(NOT SKBUILD)
+  include(cmake/package.cmake)
+endif()

@@ -30,7 +30,12 @@ endfunction()
 
 set(REDCO_HAS_PYTHON OFF)
 if(NOT REDCO_PYTHON STREQUAL OFF)
-  find_path(PYBIND11_INCLUDE pybind11/pybind11.h)
+  if(REDCO_PYTHON)
+    # pybind11 may be a package of this Python.
+    execute_process(COMMAND ${REDCO_PYTHON} -c "import pybind11; print(pybind11.get_include())"
+                    OUTPUT_VARIABLE OWN_PYBIND11 ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+  endif()
+  find_path(PYBIND11_INCLUDE pybind11/pybind11.h HINTS ${OWN_PYBIND11})
   if(REDCO_PYTHON)
     find_usable_python(${REDCO_PYTHON})
   else()
@@ -55,7 +60,7 @@ list(GET PYTHON_FOUND 4 PYTHON_PROGRAM)
 
 set(PACKAGE ${CMAKE_BINARY_DIR}/python/redco)
 file(MAKE_DIRECTORY ${PACKAGE})
-file(GLOB PYTHON_FILES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/python/redco/*.py*)
+file(GLOB PYTHON_FILES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/python/redco/*.py* ${CMAKE_SOURCE_DIR}/src/python/redco/py.typed)
 foreach(FILE ${PYTHON_FILES} )
   get_filename_component(NAME ${FILE} NAME)
   file(CREATE_LINK ${FILE} ${PACKAGE}/${NAME} SYMBOLIC)
@@ -65,7 +70,7 @@ file(GLOB PYTHON_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/python/*.cpp)
 add_library(redco_python_module MODULE ${PYTHON_SOURCES})
 set_target_properties(
   redco_python_module PROPERTIES OUTPUT_NAME _redco PREFIX "" SUFFIX ${PYTHON_SUFFIX} LIBRARY_OUTPUT_DIRECTORY ${PACKAGE}
-                                 CXX_VISIBILITY_PRESET hidden INSTALL_RPATH "$ORIGIN/../../.."
+                                 CXX_VISIBILITY_PRESET hidden INSTALL_RPATH "$ORIGIN/../../..;$ORIGIN/lib"
                                  UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6
 )
 target_include_directories(redco_python_module SYSTEM PRIVATE ${PYTHON_INCLUDE} ${PYBIND11_INCLUDE})
@@ -85,6 +90,9 @@ add_dependencies(redco_python redco_python_module)
 add_dependencies(redco_programs redco_python)
 
 set(PYTHON_DESTINATION ${CMAKE_INSTALL_LIBDIR}/redco/python/redco)
+if(SKBUILD)
+  set(PYTHON_DESTINATION redco)
+endif()
 install(TARGETS redco_python LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
 install(TARGETS redco_python_module LIBRARY DESTINATION ${PYTHON_DESTINATION} COMPONENT runtime)
 install(FILES ${PYTHON_FILES} DESTINATION ${PYTHON_DESTINATION} COMPONENT runtime)

@@ -54,7 +54,7 @@ def main():
     functions = []
     for name in sorted(vars(module)):
         value = vars(module)[name]
-        if name.startswith("__") or name == "_make_pipeline":
+        if name.startswith("__"):
             continue
         if isinstance(value, type):
             base = value.__bases__[0].__name__

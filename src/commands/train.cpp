@@ -144,7 +144,7 @@ std::vector<PluginRecord> plugin_records(const JobConfig& job) {
   std::vector<PluginRecord> out;
   for (const std::string& path : shared_objects(job)) {
     const SharedObject& object = load_shared_object(path, "plugins");
-    out.push_back({path, object.fingerprint, object.families()});
+    out.push_back({path, object.fingerprint, object.families});
   }
   return out;
 }

@@ -1,5 +1,8 @@
 #include "job/job_config.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -21,18 +24,19 @@ namespace redco {
 void JobConfig::visit(SettingsVisitor& v) {
   v.field(
        "pipeline", pipeline,
-       "training algorithm: a built-in pipeline, e.g. lm or seq2seq, or the path of a shared object with a "
-       "pipeline of yours")
+       "training algorithm: a built-in pipeline, e.g. lm or seq2seq, or the path of a file with a pipeline of "
+       "yours: Python, a C++ source, which redco compiles, or a shared object")
       .looks_like("a built-in pipeline's name or a path")
       .path()
       .on_resume(OnResume::error)
       .decided_by(DecidedBy::checkpoint);
   v.field(
        "plugins", plugins,
-       "shared objects of yours that add model families, optimizers, metrics and environments (REDCO_MODEL, "
-       "REDCO_OPTIMIZER, REDCO_METRIC, REDCO_ENVIRONMENT), for every command that reads the job. A checkpoint "
-       "never loads them: name them for predict, evaluate and verify too. On resume, changed contents are "
-       "reported")
+       "files of yours that add to redco, for every command that reads the job: shared objects or C++ "
+       "sources with model families, optimizers, metrics and environments (REDCO_MODEL, REDCO_OPTIMIZER, "
+       "REDCO_METRIC, REDCO_ENVIRONMENT), and Python files with classes derived from redco.ModelFamily and redco.Optimizer. A "
+       "checkpoint never loads them: name them for predict, evaluate and verify too. On resume, changed "
+       "contents are reported")
       .one_or_more()
       .path()
       .on_resume(OnResume::free);
@@ -107,6 +111,25 @@ void find_hub_models(ModelSettings& model) {
   for (auto* source : {&model.path, &model.adapter, &model.tokenizer})
     if (*source && **source != "bytes") *source = ckpt::local_source(**source);
 }
+
+// `train.optimizer: ./lion.py` is short for `plugins: [./lion.py]` and `train.optimizer: lion`, and so is
+// `model.arch: ./mine.py`.
+void name_python_plugins(JobConfig& job) {
+  const auto name = [&](const char* setting, std::string& value, const char* klass, auto names) {
+    if (!is_python_file(value)) return;
+    const std::vector<std::string>& found = load_shared_object(value, setting).*names;
+    if (found.size() != 1)
+      throw UsageError(
+          "{}: {} has {} derived from {} ({}); expected one. With several, set plugins: [{}] and {} "
+          "to a name",
+          job.origins.where(setting), value, found.empty() ? "no class" : "several classes", klass,
+          found.empty() ? "none" : fmt::format("{}", fmt::join(found, ", ")), value, setting);
+    if (std::ranges::find(job.plugins, value) == job.plugins.end()) job.plugins.push_back(value);
+    value = found[0];
+  };
+  name("train.optimizer", job.train.optimizer, "redco.Optimizer", &SharedObject::optimizers);
+  if (job.model.arch) name("model.arch", *job.model.arch, "redco.ModelFamily", &SharedObject::families);
+}
 }  // namespace
 
 JobConfig load_job(const std::vector<std::string>& files, const std::vector<std::string>& overrides,
@@ -124,6 +147,7 @@ JobConfig load_job(const std::vector<std::string>& files, const std::vector<std:
                                 if (!more) return {};
                                 job.origins = origins;
                                 try {
+                                  name_python_plugins(job);
                                   load_plugins(job);
                                   find_hub_models(job.model);
                                 } catch (const UsageError& e) {
@@ -144,6 +168,7 @@ JobConfig load_job(const std::vector<std::string>& files, const std::vector<std:
                        job.origins.where("data.fields.text"));
     job.data.fields.text = job.data.text_template;
   }
+  name_python_plugins(job);
   load_plugins(job);
   find_hub_models(job.model);
   add_reference(job);
@@ -160,7 +185,7 @@ std::vector<std::string> user_code_files(const JobConfig& job) {
 
 std::vector<std::string> shared_objects(const JobConfig& job) {
   std::vector<std::string> out = user_code_files(job);
-  std::erase_if(out, is_python_pipeline);
+  if (out.size() > job.plugins.size() && is_python_file(out.back())) out.pop_back();  // the pipeline
   return out;
 }
 

@@ -272,7 +272,9 @@ struct FamilyName : Model {
 }  // namespace
 
 void add_family(const PluginFamily& family) {
-  const std::string macro = fmt::format("REDCO_MODEL(\"{}\", {})", family.name, family.architecture);
+  const bool python = family.origin.ends_with(".py");
+  const std::string macro =
+      fmt::format("{}(\"{}\", {})", python ? "ModelFamily" : "REDCO_MODEL", family.name, family.architecture);
   const bool legal = std::ranges::all_of(family.name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   });

@@ -29,8 +29,10 @@ struct ModelSettings {
             "a model in the hub cache, e.g. gpt2 or org/name@revision")
         .path();
     v.field("preset", preset, "known architecture, e.g. gpt-j-6b; random weights unless model.path is set");
-    v.field("arch", arch,
-            "model family, e.g. gpt2, with random weights; its sizes are config keys in this section");
+    v.field(
+        "arch", arch,
+        "model family, e.g. gpt2, or a Python file with a class derived from redco.ModelFamily, with random "
+        "weights; its sizes are config keys in this section");
     v.field(
          "random", random,
          "random weights in predict, evaluate and chat if there is no checkpoint and no model.path; false: "

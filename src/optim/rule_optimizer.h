@@ -20,7 +20,7 @@ namespace redco {
 
 struct RuleSettings {
   std::string name;    // of the optimizer, in checkpoints and messages
-  std::string origin;  // the shared object; "": none
+  std::string origin;  // the plugin's file; "": none
   std::shared_ptr<const UpdateRule> rule;
   double weight_decay = 0.01;
   bool decay_norms_and_biases = false;

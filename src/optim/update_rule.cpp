@@ -24,7 +24,9 @@ std::vector<StateSpec> UpdateRule::state_of(const ParamSpec& spec) const {
 }
 
 void add_optimizer(const PluginOptimizer& optimizer) {
-  optimizers().add(optimizer, fmt::format("REDCO_OPTIMIZER(\"{}\")", optimizer.name),
+  const bool python = optimizer.origin.ends_with(".py");
+  optimizers().add(optimizer,
+                   fmt::format("{}(\"{}\")", python ? "Optimizer" : "REDCO_OPTIMIZER", optimizer.name),
                    std::ranges::count(kBuiltInOptimizers, optimizer.name) > 0);
 }
 

@@ -7,10 +7,12 @@
 // rule needs no code for sharded state (ZeRO): elementwise() and on_shards() decide what it gets of a
 // parameter (optim/rule_optimizer.h). `redco plan` counts the communication and the memory.
 //
-// A rule of a plugin is exported by REDCO_OPTIMIZER("name", Class) (pipeline/plugin.h), and `train.optimizer:
-// name` selects it. A pipeline may give one to a parameter group (RuleSettings in optim/make_optimizer.h).
+// A rule of a plugin is exported by REDCO_OPTIMIZER("name", Class) (pipeline/plugin.h), or is a Python class
+// (docs/python.md), and `train.optimizer: name` selects it. A pipeline may give one to a parameter group
+// (RuleSettings in optim/make_optimizer.h).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -66,8 +68,8 @@ class UpdateRule {
 // An optimizer of a plugin.
 struct PluginOptimizer {
   std::string name;
-  std::unique_ptr<UpdateRule> (*make)(const std::string& settings) = nullptr;  // from a JSON object
-  std::string origin;                                                          // the shared object
+  std::function<std::unique_ptr<UpdateRule>(const std::string& settings)> make;  // from a JSON object
+  std::string origin;                                                            // the plugin's file
 };
 // Makes the optimizer known for the rest of the process. UsageError: the name is taken.
 void add_optimizer(const PluginOptimizer& optimizer);

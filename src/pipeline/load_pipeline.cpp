@@ -8,7 +8,7 @@
 namespace redco {
 
 std::unique_ptr<Pipeline> load_pipeline(const std::string& path) {
-  if (is_python_pipeline(path)) return load_python_pipeline(path);
+  if (is_python_file(path)) return load_python_pipeline(path);
   const PluginExport* found = nullptr;
   for (const PluginExport* e : load_shared_object(path, "pipeline").exports) {
     if (!e->pipeline) continue;

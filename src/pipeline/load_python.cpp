@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <filesystem>
+#include <mutex>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -42,7 +43,23 @@ F python_function(const char* name) {
   return reinterpret_cast<F>(dlsym(python_library(), name));
 }
 
+PythonFunctions& functions_set() {
+  static auto& functions = *new PythonFunctions;
+  return functions;
+}
+
+// Starts Python if it does not run yet.
+const PythonFunctions& python_functions() {
+  static auto& started = *new std::once_flag;
+  std::call_once(started, [] {
+    if (!functions_set().pipeline) python_function<void (*)()>("redco_python_start")();
+  });
+  return functions_set();
+}
+
 }  // namespace
+
+void set_python_functions(const PythonFunctions& functions) { functions_set() = functions; }
 
 std::unique_ptr<Pipeline> load_python_pipeline(const std::string& path) {
   if (!exists(path))
@@ -50,11 +67,16 @@ std::unique_ptr<Pipeline> load_python_pipeline(const std::string& path) {
         "[pipeline] {} does not exist. Set pipeline to a Python file, a shared object or a built-in "
         "pipeline",
         path);
-  const auto make = python_function<Pipeline* (*)(const char*)>("redco_python_pipeline");
-  std::unique_ptr<Pipeline> pipeline(
-      in_user_code(pipeline_code(path, "loading it"), [&] { return make(path.c_str()); }));
+  std::unique_ptr<Pipeline> pipeline =
+      in_user_code(pipeline_code(path, "loading it"), [&] { return python_functions().pipeline(path); });
   pipeline->origin = path;
   return pipeline;
+}
+
+PythonPlugin load_python_plugin(const std::string& path) {
+  return in_user_code(
+      [path](const std::string& why) { return fmt::format("[plugins] loading {} failed{}", path, why); },
+      [&] { return python_functions().plugin(path); });
 }
 
 PythonProgram python_program() {

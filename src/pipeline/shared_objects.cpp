@@ -8,12 +8,15 @@
 #include <deque>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "env/plugin_environments.h"
 #include "models/plugin_families.h"
+#include "pipeline/compile_plugin.h"
+#include "pipeline/load_python.h"
 #include "pipeline/plugin.h"
 
 namespace redco {
@@ -33,9 +36,12 @@ std::string abi_of(const std::string& bytes) {
   return "";
 }
 
-void register_exports(const SharedObject& object) {
+void register_exports(SharedObject& object) {
   for (const PluginExport* e : object.exports) {
-    if (e->optimizer) add_optimizer({e->name, e->optimizer, object.path});
+    if (e->optimizer) {
+      add_optimizer({e->name, e->optimizer, object.path});
+      object.optimizers.emplace_back(e->name);
+    }
     if (e->metric) add_metric({e->name, e->metric, object.path});
     if (e->environment) add_environment({e->name, e->environment, object.path});
     if (e->reward) add_reward({e->name, e->reward, object.path});
@@ -47,11 +53,13 @@ void register_exports(const SharedObject& object) {
                 .make = e->model,
                 .vocabulary = e->vocabulary,
                 .origin = object.path});
+    object.families.emplace_back(e->name);
   }
 }
 
-SharedObject load(const std::string& path, const std::string& setting) {
-  const std::string bytes = is_folder(path) ? "" : read_file(path, kMostBytes);
+// `file` is the shared object of `path`: itself, or compiled from it.
+SharedObject load_binary(const std::string& file, const std::string& path, const std::string& setting) {
+  const std::string bytes = is_folder(file) ? "" : read_file(file, kMostBytes);
   if (const std::string abi = abi_of(bytes); !abi.empty() && abi != library_abi())
     throw UsageError(
         "[{}] {} was built against other headers than this redco: it has the interface {}, this redco has "
@@ -67,14 +75,15 @@ SharedObject load(const std::string& path, const std::string& setting) {
                        bytes.size(), header.e_shoff + u64{header.e_shentsize} * header.e_shnum);
   }
   // dlopen searches other folders for names without a slash.
-  void* so = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* so = dlopen(std::filesystem::absolute(file).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!so)
     throw UsageError("[{}] {} can't be loaded: {}. Expected a shared object built with this version of redco",
                      setting, path, dlerror());
   if (dlsym(so, "redco_pipeline_abi"))
     throw UsageError("[{}] {} was built for an older redco. Build it again with this redco", setting, path);
   const auto table = reinterpret_cast<PluginTable (*)()>(dlsym(so, "redco_plugin_table"));
-  SharedObject out{.path = path, .fingerprint = hash128(bytes).hex(), .exports = {}};
+  SharedObject out{
+      .path = path, .fingerprint = hash128(bytes).hex(), .exports = {}, .families = {}, .optimizers = {}};
   if (table) {
     const PluginTable entries = table();
     out.exports.assign(entries.begin, entries.end);
@@ -87,28 +96,38 @@ SharedObject load(const std::string& path, const std::string& setting) {
   return out;
 }
 
-}  // namespace
-
-std::vector<std::string> SharedObject::families() const {
-  std::vector<std::string> out;
-  for (const PluginExport* e : exports)
-    if (e->model) out.emplace_back(e->name);
+SharedObject load(const std::string& path, const std::string& setting) {
+  if (is_python_file(path)) {
+    PythonPlugin p = load_python_plugin(path);
+    return {.path = path,
+            .fingerprint = std::move(p.fingerprint),
+            .exports = {},
+            .families = std::move(p.families),
+            .optimizers = std::move(p.optimizers)};
+  }
+  std::optional<CompiledPlugin> compiled;
+  if (is_cpp_file(path)) compiled = compiled_plugin(path, setting);
+  SharedObject out = load_binary(compiled ? compiled->path : path, path, setting);
+  if (compiled) out.fingerprint = compiled->fingerprint;
+  register_exports(out);
   return out;
 }
+
+}  // namespace
 
 const SharedObject& load_shared_object(const std::string& path, const std::string& setting) {
   // Ranks may be threads of one process. Entries stay where they are.
   static auto& mutex = *new std::mutex;
   static auto& loaded = *new std::deque<std::pair<std::string, SharedObject>>;
   if (!exists(path))
-    throw UsageError("[{0}] {1} does not exist. Set {0} to {2}", setting, path,
-                     setting == "pipeline" ? "a shared object or a built-in pipeline" : "shared objects");
+    throw UsageError(
+        "[{0}] {1} does not exist. Set {0} to {2}", setting, path,
+        setting == "pipeline" ? "a shared object or a built-in pipeline" : "shared objects or Python files");
   const std::string key = std::filesystem::canonical(path).string();
   const std::lock_guard lock(mutex);
   const auto known = std::ranges::find(loaded, key, &std::pair<std::string, SharedObject>::first);
   if (known != loaded.end()) return known->second;
   SharedObject object = load(path, setting);
-  register_exports(object);
   return loaded.emplace_back(key, std::move(object)).second;
 }
 

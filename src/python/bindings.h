@@ -6,6 +6,7 @@
 #pragma once
 
 #include <pybind11/functional.h>
+#include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -72,18 +73,18 @@ py::object glue(const char* name);
 // The elements of a contiguous NumPy array of T.
 template <class T>
 std::vector<T> elements(py::handle array) {
-  const py::buffer_info b = py::cast<py::buffer>(array).request();
-  if (b.itemsize != sizeof(T)) throw BugError("an array of another type");
-  const T* data = static_cast<const T*>(b.ptr);
-  return {data, data + b.size};
+  const py::array a = py::array::ensure(array);
+  if (!a || a.itemsize() != sizeof(T) || !(a.flags() & py::array::c_style))
+    throw BugError("an array of another type");
+  const T* data = static_cast<const T*>(a.data());
+  return {data, data + a.size()};
 }
 Shape shape_of(py::handle array);
 bool is_ids(py::handle array);  // of int32
 // A NumPy array that owns a copy of the values.
 template <class T>
-py::object array_of(const std::vector<T>& values, const std::vector<i64>& shape, const char* type) {
-  const py::bytes bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
-  return glue("array")(bytes, type, py::cast(shape));
+py::object array_of(const std::vector<T>& values, const std::vector<i64>& shape) {
+  return py::array_t<T>(shape, values.data());
 }
 // These options with others in the places of those that are given (apply_options.cpp).
 ApplyOptions with_options(ApplyOptions options, const py::kwargs& given);
@@ -115,5 +116,7 @@ void bind_pipeline(py::module_& m);
 void bind_standalone(py::module_& m);
 void bind_environments(py::module_& m);
 void bind_stacked(py::module_& m);
+void bind_layers(py::module_& m);
+void bind_plugins(py::module_& m);
 
 }  // namespace redco::python

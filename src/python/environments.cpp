@@ -1,5 +1,7 @@
 // What algorithms with their own data need: environments, draws and orders that have keys, and the cost of
 // privacy.
+#include <algorithm>
+
 #include "data/images/image_preprocess.h"
 #include "data/index/epoch_order.h"
 #include "env/env_rows.h"
@@ -16,15 +18,16 @@ namespace {
 
 std::vector<float> floats(const py::object& x) { return elements<float>(glue("floats")(x)); }
 py::object bools(const std::vector<bool>& x) {
-  return array_of(std::vector<i32>(x.begin(), x.end()), {static_cast<i64>(x.size())}, "int32")
-      .attr("astype")("bool");
+  py::array_t<bool> out(static_cast<py::ssize_t>(x.size()));
+  std::ranges::copy(x, out.mutable_data());
+  return out;
 }
 
 // Copies of an environment, and its sizes.
 struct Environments {
   Environments(const std::string& name, i64 n) : env(make_environment(name)), rows(env, n) {}
   py::object rows_of(const std::vector<float>& x, i64 width) const {
-    return array_of(x, {rows.size(), width}, "float32");
+    return array_of(x, {rows.size(), width});
   }
 
   std::shared_ptr<const Environment> env;
@@ -71,7 +74,7 @@ py::object drawn(Tensor (*draw)(const Shape&, u64, const Layout&), const std::ve
     const py::gil_scoped_release unlocked;
     out = draws(draw, to_shape(shape), site, seed, step);
   }
-  return array_of(out, shape, "float32");
+  return array_of(out, shape);
 }
 
 }  // namespace
@@ -100,7 +103,7 @@ void bind_environments(py::module_& m) {
           "step",
           [](Environments& e, const py::object& actions) {
             const EnvRows::Outcome o = step(e, floats(actions));
-            return py::make_tuple(array_of(o.rewards, {e.rows.size()}, "float32"),
+            return py::make_tuple(array_of(o.rewards, {e.rows.size()}),
                                   e.rows_of(o.next_observations, e.env->observation_size()),
                                   bools(o.terminated), bools(o.ended));
           },
@@ -137,7 +140,7 @@ void bind_environments(py::module_& m) {
       "permutation",
       [](i64 n, i64 seed, i64 k) {
         const std::vector<i64> order = EpochOrder(n, static_cast<u64>(seed), static_cast<u64>(k)).range(0, n);
-        return array_of(std::vector<i32>(order.begin(), order.end()), {n}, "int32");
+        return array_of(std::vector<i32>(order.begin(), order.end()), {n});
       },
       "n"_a, "seed"_a, "k"_a = 0,
       "The k-th random order of 0 to n - 1 with this seed: the same on all ranks.");

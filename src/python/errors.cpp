@@ -41,7 +41,13 @@ std::string places_of(const py::object& exception) {
 
 }  // namespace
 
-py::object glue(const char* name) { return py::module_::import("redco._glue").attr(name); }
+py::object glue(const char* name) {
+  // Under Python's lock, and never freed: the interpreter may end first. `name` is a literal.
+  static auto& found = *new std::map<const char*, py::object>;
+  const auto known = found.find(name);
+  if (known != found.end()) return known->second;
+  return found.emplace(name, py::module_::import("redco._glue").attr(name)).first->second;
+}
 
 void throw_from_python(py::error_already_set& e) {
   const py::object exception = e.value();

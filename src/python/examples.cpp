@@ -20,9 +20,9 @@ py::dict more_of(const Example& e) {
 py::object array_in(const Example& e, const std::string& name, const py::dict& shapes) {
   py::object array;
   if (const auto i = e.ids.find(name); i != e.ids.end())
-    array = array_of(i->second, {static_cast<i64>(i->second.size())}, "int32");
+    array = array_of(i->second, {static_cast<i64>(i->second.size())});
   else if (const auto v = e.values.find(name); v != e.values.end())
-    array = array_of(v->second, {static_cast<i64>(v->second.size())}, "float32");
+    array = array_of(v->second, {static_cast<i64>(v->second.size())});
   else
     return py::none();
   if (shapes.contains(name)) array = array.attr("reshape")(shapes[name.c_str()]);

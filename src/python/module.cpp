@@ -1,5 +1,6 @@
-#include "pipeline/pipeline.h"
+#include "pipeline/load_python.h"
 #include "python/bindings.h"
+#include "python/plugins.h"
 #include "python/python_pipeline.h"
 
 PYBIND11_MODULE(_redco, m) {
@@ -17,6 +18,7 @@ PYBIND11_MODULE(_redco, m) {
   bind_standalone(m);
   bind_environments(m);
   bind_stacked(m);
-  // For libredco_python.so, which has started this interpreter.
-  m.attr("_make_pipeline") = py::capsule(reinterpret_cast<void*>(&make_python_pipeline));
+  bind_layers(m);
+  bind_plugins(m);
+  redco::set_python_functions({.pipeline = &make_python_pipeline, .plugin = &load_plugin});
 }

@@ -31,6 +31,14 @@ Init init_of(const py::object& init, double std) {
       name);
 }
 
+Role role_named(const std::string& name) {
+  if (name == "first") return Role::first;
+  if (name == "second") return Role::second;
+  if (name == "head") return Role::head;
+  if (name == "router") return Role::router;
+  throw UsageError("role '{}' of a linear layer is unknown; expected first, second, head or router", name);
+}
+
 // ModelParams and the builder that declares them.
 struct Declared {
   ModelParams params;
@@ -107,7 +115,8 @@ void bind_params(py::module_& m) {
       .def(
           "linear",
           [](Declared& d, const std::string& prefix, i64 out, i64 in, bool bias, double std, i64 n_head,
-             i64 n_kv, bool kv, const std::string& heads_of, const py::object& init) {
+             i64 n_kv, bool kv, const std::string& heads_of, const py::object& init,
+             const std::string& role) {
             HeadsOf heads;
             if (n_head > 0) {
               const i64 kv_heads = n_kv > 0 ? n_kv : n_head, width = heads_of == "in" ? in : out;
@@ -117,16 +126,18 @@ void bind_params(py::module_& m) {
                                  count);
               heads = {heads_of == "in" ? 1 : 0, n_head, kv_heads, width / count, kv};
             }
-            d.builder.linear(prefix, out, in, bias, std, false, heads);
+            ParamSpec& weight = d.builder.linear(prefix, out, in, bias, std, false, heads);
+            if (!role.empty()) weight.role = role_named(role);
             if (!init.is_none())
               for (std::size_t k = bias ? 2 : 1; k > 0; --k)
                 d.params.specs[d.params.specs.size() - k].init = init_of(init, std);
           },
           "prefix"_a, "out"_a, "in_"_a, "bias"_a = true, "std"_a = 0.02, "n_head"_a = 0, "n_kv"_a = 0,
-          "kv"_a = false, "heads_of"_a = "out", "init"_a = py::none(),
+          "kv"_a = false, "heads_of"_a = "out", "init"_a = py::none(), "role"_a = "",
           "PREFIX.weight [out, in], normal, and PREFIX.bias, zeros. init: of both, as in add(). n_head: the outputs "
           "(or heads_of='in': the inputs) are heads of an attention, which are not cut; kv: a key or value "
-          "projection of n_kv heads.")
+          "projection of n_kv heads. role: 'first' and 'second' of an MLP, 'head' or 'router', for the sharding; "
+          "without any, names and shapes decide.")
       .def(
           "embedding",
           [](Declared& d, const std::string& name, i64 rows, i64 width, double std) {

@@ -2,6 +2,7 @@
 
 #include "config/bind.h"
 #include "pipelines/pipelines.h"
+#include "python/plugins.h"
 
 namespace redco::python {
 
@@ -104,7 +105,9 @@ std::vector<ParamGroup> to_groups(const py::object& list) {
       g.tau_of = callback<double, i64>(tau);
     else
       g.tau = py::cast<double>(tau);
-    if (const py::object o = x.attr("_optimizer"); !o.is_none()) {
+    if (const py::object o = x.attr("_optimizer"); glue("is_optimizer")(o).cast<bool>()) {
+      g.optimizer = rule_of(o);
+    } else if (!o.is_none()) {
       const py::tuple pair = py::cast<py::tuple>(o);
       g.optimizer = to_optimizer(py::cast<std::string>(pair[0]), py::cast<py::dict>(pair[1]));
     }

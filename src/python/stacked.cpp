@@ -85,11 +85,9 @@ py::dict stacked_fields(const py::list& examples, const BatchShape& shape) {
   for (const Example& e : held) rows.push_back(&e);
   for_each_field(
       rows, shape,
-      [&](const std::string& name, const Stack<i32>& s) {
-        out[name.c_str()] = array_of(s.elements, s.dims, "int32");
-      },
+      [&](const std::string& name, const Stack<i32>& s) { out[name.c_str()] = array_of(s.elements, s.dims); },
       [&](const std::string& name, const Stack<float>& s) {
-        out[name.c_str()] = array_of(s.elements, s.dims, "float32");
+        out[name.c_str()] = array_of(s.elements, s.dims);
       });
   return out;
 }
@@ -102,11 +100,11 @@ py::object stack_field(const py::list& examples, const std::string& name, std::o
   const Json shapes = shapes_of(*rows.at(0));
   if (rows[0]->ids.contains(name)) {
     const auto s = stack<i32>(rows, name, length, static_cast<i32>(fill), shapes, kIds);
-    return array_of(s.elements, s.dims, "int32");
+    return array_of(s.elements, s.dims);
   }
   if (rows[0]->values.contains(name)) {
     const auto s = stack<float>(rows, name, length, static_cast<float>(fill), shapes, kValues);
-    return array_of(s.elements, s.dims, "float32");
+    return array_of(s.elements, s.dims);
   }
   return py::none();
 }

@@ -68,9 +68,9 @@ py::object to_numpy(const Tensor& t) {
   const std::vector<i64> dims = dims_of(t.shape());
   if (t.is_meta()) {  // of a plan: no contents
     const auto n = static_cast<std::size_t>(numel(t.shape()));
-    if (t.dtype() == DType::i32) return array_of(std::vector<i32>(n), dims, "int32");
-    if (t.dtype() == DType::f64) return array_of(std::vector<double>(n), dims, "float64");
-    return array_of(std::vector<float>(n), dims, "float32");
+    if (t.dtype() == DType::i32) return array_of(std::vector<i32>(n), dims);
+    if (t.dtype() == DType::f64) return array_of(std::vector<double>(n), dims);
+    return array_of(std::vector<float>(n), dims);
   }
   if (t.dtype() == DType::i32) {
     std::vector<i32> ids;
@@ -78,15 +78,15 @@ py::object to_numpy(const Tensor& t) {
       const py::gil_scoped_release unlocked;
       ids = to_ids(t);
     }
-    return array_of(ids, dims, "int32");
+    return array_of(ids, dims);
   }
   std::vector<double> values;
   {
     const py::gil_scoped_release unlocked;
     values = to_values(t);
   }
-  if (t.dtype() == DType::f64) return array_of(values, dims, "float64");
-  return array_of(std::vector<float>(values.begin(), values.end()), dims, "float32");
+  if (t.dtype() == DType::f64) return array_of(values, dims);
+  return array_of(std::vector<float>(values.begin(), values.end()), dims);
 }
 
 // One entry of an index at visible dim d: narrows or drops it.
@@ -157,11 +157,14 @@ Tensor indexed(Tensor t, const py::object& index) {
 
 }  // namespace
 
-bool is_ids(py::handle array) { return py::cast<std::string>(array.attr("dtype").attr("name")) == "int32"; }
+bool is_ids(py::handle array) {
+  const py::dtype type = py::array::ensure(array).dtype();
+  return type.kind() == 'i' && type.itemsize() == sizeof(i32);
+}
 
 Shape shape_of(py::handle array) {
-  const py::buffer_info b = py::cast<py::buffer>(array).request();
-  return {b.shape.begin(), b.shape.end()};
+  const py::array a = py::array::ensure(array);
+  return {a.shape(), a.shape() + a.ndim()};
 }
 
 void bind_tensor(py::module_& m) {

@@ -242,8 +242,9 @@ struct TrainSettings {
         .only_with("train.schedule", {"linear", "cosine", "wsd"});
     v.field("optimizer", optimizer,
             "optimizer: adamw, sgd (with momentum), muon (hidden matrices; AdamW for all other parameters), "
-            "adafactor, or one of a plugin (REDCO_OPTIMIZER)")
-        .looks_like("adamw, sgd, muon, adafactor or the name of a plugin's optimizer")
+            "adafactor, one of a plugin (REDCO_OPTIMIZER), or a Python file with a class derived from "
+            "redco.Optimizer")
+        .looks_like("adamw, sgd, muon, adafactor, the name of a plugin's optimizer or a Python file")
         .on_resume(OnResume::error);
     v.section("optimizer_settings", optimizer_settings, "Settings of an optimizer of a plugin")
         .on_resume(OnResume::note);

@@ -70,8 +70,9 @@ TEST(Validate, ASharedObjectMustExist) {
       validated({"pipeline=./none.so"}).problems,
       ElementsAre("[pipeline] ./none.so does not exist. Set pipeline to a shared object or a built-in "
                   "pipeline"));
-  EXPECT_THAT(validated({"plugins=[./none.so]"}).problems,
-              ElementsAre("[plugins] ./none.so does not exist. Set plugins to shared objects"));
+  EXPECT_THAT(
+      validated({"plugins=[./none.so]"}).problems,
+      ElementsAre("[plugins] ./none.so does not exist. Set plugins to shared objects or Python files"));
 }
 
 TEST(Validate, JsonHasNullForUnknownValues) {

@@ -28,6 +28,8 @@ BUILT_IN = {
                       ["pipeline=text_to_image", "settings={}", "diffusion.caption_dropout=0.1"]),
     "maml": (["train.global_batch_size=4", "maml.tasks_per_epoch=8"],
              ["pipeline=maml", "settings={}", "maml.inner_steps=1", "maml.inner_learning_rate=0.4"]),
+    "decoder": (["train.global_batch_size=8"], ["model.arch=llama"]),
+    "lion": (["train.global_batch_size=8"], []),  # on one rank; plugins_test.py compares it with NumPy
     "ppo": ([], [*RL, "rl={algorithm: ppo, env: CartPole-v1, n_envs: 8, n_steps: 32, update_epochs: 20, gamma: 0.98, "
                       "gae_lambda: 0.8, n_eval_episodes: 0}"]),
     "ddpg": ([], [*RL, "rl={algorithm: ddpg, env: Pendulum-v1, n_envs: 4, n_steps: 16, gradient_steps: 64, "

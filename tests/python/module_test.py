@@ -1,5 +1,8 @@
 """The module redco in a plain Python: tensors and ops against NumPy, gradients against differences, models."""
 
+import collections
+import dataclasses
+import json
 import os
 import re
 import subprocess
@@ -8,6 +11,7 @@ import unittest
 
 import numpy as np
 import redco
+import redco._glue
 
 SOURCE = os.environ["REDCO_SOURCE"]
 FIXTURES = os.path.join(SOURCE, "tests", "fixtures")
@@ -122,6 +126,45 @@ class Module(unittest.TestCase):
         folder = os.path.dirname(os.path.dirname(os.path.abspath(redco.__file__)))
         subprocess.run([sys.executable, os.path.join(SOURCE, "scripts", "make_python_stubs.py"), folder, "--check"],
                        check=True)
+
+    def test_answers_are_texts_numbers_or_structs(self):
+        @dataclasses.dataclass
+        class Box:
+            corner: tuple
+            size: np.ndarray
+
+        @dataclasses.dataclass
+        class Answer:
+            label: str
+            boxes: list
+            score: float = 0.5
+
+        Pair = collections.namedtuple("Pair", "first second")
+        given = ["yes", 3, {"text": "a", "p": np.float32(0.25)}, Answer("cat", [Box((1, 2), np.ones(2))]), Pair(1, "b")]
+        self.assertEqual([json.loads(a) for a in redco._glue.answers(given, 5)], [
+            {"prediction": "yes"}, {"prediction": 3}, {"text": "a", "p": 0.25},
+            {"label": "cat", "boxes": [{"corner": [1, 2], "size": [1, 1]}], "score": 0.5}, {"first": 1, "second": "b"}])
+
+    def test_the_wheel_has_what_the_build_makes(self):
+        def text(name):
+            with open(os.path.join(SOURCE, name)) as f:
+                return f.read()
+
+        project, build = text("pyproject.toml"), text("CMakeLists.txt")
+        pattern = re.search(r"^regex = '(.*)'$", project, re.M).group(1)
+        self.assertRegex(re.search(pattern, build).group("value"), r"^\d+\.\d+\.\d+$")
+        for target in re.search(r"^build.targets = (.*)$", project, re.M).group(1).strip("[]").split(", "):
+            self.assertIn(f"add_custom_target({target.strip(chr(34))} ", build)
+        for option in re.findall(r"^(REDCO_\w+) = ", project, re.M):
+            self.assertIn(f"option({option} ", build)
+        # The component whose files are the wheel's: program, library, module and stubs.
+        components = set(re.findall(r'"(\w+)"', re.search(r"^install.components = (.*)$", project, re.M).group(1)))
+        for file in ("cmake/install.cmake", "cmake/python.cmake"):
+            self.assertLessEqual(components, set(re.findall(r"COMPONENT (\w+)", text(file))), file)
+        self.assertTrue(os.path.exists(os.path.join(os.path.dirname(redco.__file__), "_redco.pyi")))
+        # The oldest Python is that of the search for one.
+        oldest = re.search(r'^requires-python = ">=3\.(\d+)"$', project, re.M).group(1)
+        self.assertIn(f"sys.version_info >= (3, {oldest})", text("cmake/python.cmake"))
 
     def test_every_op_of_the_api_page_is_bound(self):
         # Ops whose work another function or an operator does in Python, and ops for redco alone.

@@ -1,27 +1,26 @@
-// libredco_python.so: starts a Python interpreter in a rank, and hands over to the module redco._redco. It
-// alone links Python's library.
+// libredco_python.so: starts a Python interpreter in a rank, and imports the module redco._redco, which makes
+// its functions known (pipeline/load_python.h). It alone links Python's library.
 #include <Python.h>
 #include <dlfcn.h>
 
 #include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <string>
 
 #include "base/error.h"
-#include "pipeline/pipeline.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-using MakePipeline = std::unique_ptr<redco::Pipeline> (*)(const std::string& path);
 
-// The folder with the package redco: of an installed redco, or of a build folder.
+// The folder with the package redco: of an installed redco, of a build folder, or of site-packages, where
+// this library is in redco/lib.
 std::string package_folder() {
   Dl_info info{};
   dladdr(reinterpret_cast<const void*>(&package_folder), &info);
   const fs::path here = fs::weakly_canonical(info.dli_fname).parent_path();
-  for (const fs::path& p : {here / "redco" / "python", here.parent_path() / "python"})
+  for (const fs::path& p :
+       {here / "redco" / "python", here.parent_path() / "python", here.parent_path().parent_path()})
     if (fs::exists(p / "redco" / "__init__.py")) return p.string();
   throw redco::UsageError("[pipeline] the Python package redco is missing near {}. Install redco again",
                           info.dli_fname);
@@ -85,34 +84,23 @@ void add_paths() {
   if (const fs::path packages = environment_packages(); !packages.empty()) add(packages.string(), true);
 }
 
-MakePipeline make_pipeline_function() {
-  static const MakePipeline make = [] {
-    if (!Py_IsInitialized()) {
-      start();
-      add_paths();
-      PyEval_SaveThread();  // ranks take the lock when they call Python
-    }
-    const PyGILState_STATE lock = PyGILState_Ensure();
-    PyObject* package = PyImport_ImportModule("redco");
-    PyObject* module = package ? PyImport_ImportModule("redco._redco") : nullptr;
-    PyObject* capsule = module ? PyObject_GetAttrString(module, "_make_pipeline") : nullptr;
-    const std::string problem = capsule ? "" : error_text();
-    void* function = capsule ? PyCapsule_GetPointer(capsule, nullptr) : nullptr;
-    PyGILState_Release(lock);
-    if (!function)
-      throw redco::UsageError(
-          "[pipeline] Python can't import redco: {}. A pipeline in Python needs NumPy "
-          "(Debian: python3-numpy) for Python {}.{}",
-          problem, PY_MAJOR_VERSION, PY_MINOR_VERSION);
-    return reinterpret_cast<MakePipeline>(function);
-  }();
-  return make;
-}
-
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) redco::Pipeline* redco_python_pipeline(const char* path) {
-  return make_pipeline_function()(path).release();
+extern "C" __attribute__((visibility("default"))) void redco_python_start() {
+  if (!Py_IsInitialized()) {
+    start();
+    add_paths();
+    PyEval_SaveThread();  // ranks take the lock when they call Python
+  }
+  const PyGILState_STATE lock = PyGILState_Ensure();
+  PyObject* package = PyImport_ImportModule("redco");
+  const std::string problem = package ? "" : error_text();
+  PyGILState_Release(lock);
+  if (!package)
+    throw redco::UsageError(
+        "[pipeline] Python can't import redco: {}. Python code of a job needs NumPy (Debian: python3-numpy) "
+        "for Python {}.{}",
+        problem, PY_MAJOR_VERSION, PY_MINOR_VERSION);
 }
 
 // The program and the folder of the package redco, in two lines.

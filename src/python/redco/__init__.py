@@ -25,6 +25,7 @@ from redco._pipeline import (  # noqa: F401
     rows,
     tensor,
 )
+from redco._plugins import ModelFamily, Optimizer  # noqa: F401
 from redco import builtin  # noqa: F401
 
 Tensor = _redco.Tensor

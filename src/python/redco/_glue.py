@@ -12,14 +12,26 @@ import traceback
 import numpy as np
 
 from redco import _redco
-from redco._pipeline import EmbeddingPipeline, Pipeline
+from redco._pipeline import EmbeddingPipeline, Pipeline, _settings_specs
+from redco._plugins import (  # noqa: F401
+    ModelFamily,
+    Optimizer,
+    facts,
+    is_plugin,
+    make_family,
+    plugin_name,
+    state_names,
+    state_of,
+)
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 loads = json.loads
 
 
 def _plain(x):
-    """For json: NumPy's numbers and arrays."""
+    """For json: objects of dataclasses, NumPy's numbers and arrays."""
+    if dataclasses.is_dataclass(x) and not isinstance(x, type):
+        return {f.name: getattr(x, f.name) for f in dataclasses.fields(x)}
     if isinstance(x, np.ndarray):
         return x.tolist()
     if isinstance(x, np.generic):
@@ -33,10 +45,6 @@ def dumps(x):
 
 def loaded(texts):
     return [json.loads(t) for t in texts]
-
-
-def array(data, dtype, shape):
-    return np.frombuffer(data, dtype=dtype).reshape(shape).copy()
 
 
 def floats(x):
@@ -122,17 +130,47 @@ def _hash_of_code(path):
     return h.hexdigest()
 
 
-def load(path):
-    """(object, names of the functions that the class defines, built-in base, hash of the code, is an embedding)."""
+def _run_file(path, name):
+    """The module of a file of the user's, under this name."""
     folder = os.path.dirname(os.path.abspath(path))
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    name = "redco_pipeline_" + hashlib.sha256(os.path.abspath(path).encode()).hexdigest()[:12]
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     sys.dont_write_bytecode = True
     spec.loader.exec_module(module)
+    return module
+
+
+def load_plugin(path):
+    """(optimizers, families: lists of (name, class); hash of the code) of a file of `plugins:`."""
+    name = "redco_plugin_" + hashlib.sha256(os.path.abspath(path).encode()).hexdigest()[:12]
+    found = [c for c in vars(_run_file(path, name)).values()
+             if isinstance(c, type) and c.__module__ == name and is_plugin(c)]
+    if not found:
+        raise _redco.UsageError("it has no class derived from redco.Optimizer with update(), or from "
+                                "redco.ModelFamily with decode() or encode_outputs()")
+    named = [[(plugin_name(c), c) for c in found if issubclass(c, base)] for base in (Optimizer, ModelFamily)]
+    return named[0], named[1], _hash_of_code(path)
+
+
+def settings_specs(cls):
+    return _settings_specs(cls.Settings) if cls.Settings is not None else []
+
+
+def is_optimizer(x):
+    return isinstance(x, Optimizer)
+
+
+def params():
+    return _redco.Params()
+
+
+def load(path):
+    """(object, names of the functions that the class defines, built-in base, hash of the code, is an embedding)."""
+    name = "redco_pipeline_" + hashlib.sha256(os.path.abspath(path).encode()).hexdigest()[:12]
+    module = _run_file(path, name)
     found = [c for c in vars(module).values()
              if isinstance(c, type) and issubclass(c, Pipeline) and c.__module__ == name]
     # Of several, the one that no other derives from.
@@ -355,6 +393,10 @@ def numbers(d):
 def answers(result, n):
     out = []
     for a in result:
+        if dataclasses.is_dataclass(a):
+            a = _plain(a)
+        elif hasattr(a, "_asdict"):  # of a named tuple
+            a = a._asdict()
         if isinstance(a, str):
             # predict_text() already gives JSON objects.
             out.append(a if a.startswith("{") and _is_object(a) else dumps({"prediction": a}))

@@ -8,6 +8,7 @@ from typing import Callable, Optional, Union
 import numpy as np
 
 from redco import _redco
+from redco._plugins import Optimizer
 
 
 def tensor(values, dtype=None):
@@ -52,7 +53,7 @@ class ParamGroup:
     """Parameters that are updated together. has: a function of a name, a list of names, or a prefix.
 
     The other arguments are those of ParamGroup in C++ (src/pipeline/pipeline.h). optimizer: a name, "adamw" or
-    "sgd", or (name, {setting: value}). ema_of: a function of a name, or a pair (prefix, prefix of the source). tau: a
+    "sgd", (name, {setting: value}), or an object of a redco.Optimizer. ema_of: a function of a name, or a pair (prefix, prefix of the source). tau: a
     number, or a function of the step.
     """
 
@@ -102,6 +103,8 @@ class ParamGroup:
     def _optimizer(self):
         if self.optimizer is None:
             return None
+        if isinstance(self.optimizer, Optimizer):
+            return self.optimizer
         return (self.optimizer, {}) if isinstance(self.optimizer, str) else tuple(self.optimizer)
 
 
@@ -153,7 +156,10 @@ class Pipeline:
         raise NotImplementedError("the pipeline defines no loss(self, params, batch, ctx)")
 
     def predict(self, params, examples, ctx):
-        """An answer for each example: a text, or a dict. Default: the text that the model continues `prompt` with."""
+        """An answer for each example: a text, a dict or a dataclass, written as JSON.
+
+        Default: the text that the model continues `prompt` with.
+        """
         return self.predict_text(params, examples, ctx)
 
     def state(self):

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 
 import numpy as np
@@ -43,9 +44,11 @@ class LoadedModel:
         return answers[0] if isinstance(prompt, str) else answers
 
 
-def load(path, **settings):
-    """A model on one rank. settings: keys of the job's section `model`, such as weight_dtype="bf16"."""
-    return LoadedModel(_redco._load(os.fspath(path), [f"model.{k}={json.dumps(v)}" for k, v in settings.items()]))
+def load(path, plugins=(), **settings):
+    """A model on one rank. plugins: files with its family. settings: keys of the job's section `model`, such as
+    weight_dtype="bf16"."""
+    keys = [f"model.{k}={json.dumps(v)}" for k, v in settings.items()]
+    return LoadedModel(_redco._load(os.fspath(path), [*keys, f"plugins={json.dumps([*map(os.fspath, plugins)])}"]))
 
 
 def _program():
@@ -54,7 +57,8 @@ def _program():
         path = os.path.normpath(os.path.join(here, up))
         if os.access(path, os.X_OK):
             return path
-    path = shutil.which("redco")
+    own = os.path.join(sysconfig.get_path("scripts"), "redco")
+    path = own if os.access(own, os.X_OK) else shutil.which("redco")
     if path is None:
         raise _redco.UsageError("the program redco is not found: put it on PATH")
     return path
