@@ -20,9 +20,10 @@ using u32 = std::uint32_t;
 // Element types of tensors. f32: computation and training; f64: numerical checks; i32: ids, labels and masks;
 // bf16: computation and storage; q8 and q4: weights of 8 and 4 bits (int8, int4).
 //
-// q8 and q4 are grouped: 32 consecutive elements of the last dim share a scale. A group is the unit of
-// storage and of sharding. Every row of the last dim begins a new group, and its last group may hold fewer
-// elements. The bytes of a group are those of ggml's Q8_0 and Q4_0 (kernels/cpu/groups.h).
+// q8 and q4 are grouped: 32 consecutive elements of the last dim share a scale, and those of q4 a minimum. A
+// group is the unit of storage and of sharding. Every row of the last dim begins a new group, and its last
+// group may hold fewer elements. The bytes of a group are those of ggml's Q8_0 and Q4_1
+// (kernels/cpu/groups.h).
 enum class DType : std::uint8_t { f32, f64, bf16, i32, q8, q4 };
 
 const char* name_of(DType t);
@@ -35,7 +36,7 @@ constexpr i64 group_of(DType t) { return is_grouped(t) ? 32 : 1; }
 constexpr i64 size_of(DType t) { return t == DType::f64 ? 8 : t == DType::bf16 ? 2 : is_grouped(t) ? 0 : 4; }
 // Bytes of n elements in whole groups.
 constexpr i64 bytes_of(DType t, i64 n) {
-  return t == DType::q8 ? n / 32 * 34 : t == DType::q4 ? n / 32 * 18 : n * size_of(t);
+  return t == DType::q8 ? n / 32 * 34 : t == DType::q4 ? n / 32 * 20 : n * size_of(t);
 }
 
 // bfloat16: the upper half of an fp32. Arithmetic is done in fp32.

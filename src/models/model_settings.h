@@ -52,10 +52,10 @@ struct ModelSettings {
          "weight_dtype", weight_dtype,
          {{"fp32", DType::f32}, {"bf16", DType::bf16}, {"int8", DType::q8}, {"int4", DType::q4}},
          "type of the weights of linear layers, experts and embeddings in memory. bf16 halves their memory and "
-         "the bytes that a generated token reads; int8 and int4 take 8.5 and 4.5 bits per weight (groups of "
-         "32 along a layer's inputs with a scale) and are quantized when they are loaded. Sums are fp32. In a "
-         "training, bf16 weights that are trained have an fp32 copy in the optimizer, which is updated "
-         "(master weights); int8 and int4 need train.lora")
+         "the bytes that a generated token reads; int8 and int4 take 8.5 and 5 bits per weight (groups of 32 "
+         "along a layer's inputs with a scale, int4 also with a minimum) and are quantized when they are "
+         "loaded. Sums are fp32. In a training, bf16 weights that are trained have an fp32 copy in the "
+         "optimizer, which is updated (master weights); int8 and int4 need train.lora")
         .on_resume(OnResume::note)
         .decided_by(DecidedBy::job);
     v.field("resize_embeddings", resize_embeddings,

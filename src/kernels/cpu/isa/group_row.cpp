@@ -174,29 +174,51 @@ REDCO_INLINE Block every_fourth(const Group4* b, i64 quad) {
   return __builtin_bit_cast(Block, x);
 }
 
-// The scales of a group of all rows.
-REDCO_INLINE Vector scales_of(const Group4* b, i64 row) {
+// The scales and minima of a group of all rows.
+struct Lines {
+  Vector scales, minima;
+};
+REDCO_INLINE Lines lines_of(const Group4* b, i64 row) {
 #if defined(__F16C__)
-  const auto eight = [&](const Group4* p) {
-    const Group4* const q = p + 4 * row;
-    __m128i x = _mm_cvtsi32_si128(p[0].scale);
-    x = _mm_insert_epi16(x, p[row].scale, 1);
-    x = _mm_insert_epi16(x, p[2 * row].scale, 2);
-    x = _mm_insert_epi16(x, p[3 * row].scale, 3);
-    x = _mm_insert_epi16(x, q[0].scale, 4);
-    x = _mm_insert_epi16(x, q[row].scale, 5);
-    x = _mm_insert_epi16(x, q[2 * row].scale, 6);
-    return _mm_insert_epi16(x, q[3 * row].scale, 7);
+  // Scale and minimum of four rows.
+  const auto four = [&](i64 first) {
+    const auto pair = [&](i64 j) {
+      i32 bits;
+      __builtin_memcpy(&bits, b + (first + j) * row, sizeof bits);
+      return bits;
+    };
+    __m128i x = _mm_cvtsi32_si128(pair(0));
+    x = _mm_insert_epi32(x, pair(1), 1);
+    x = _mm_insert_epi32(x, pair(2), 2);
+    return _mm_insert_epi32(x, pair(3), 3);
   };
+  // Of eight rows: the scales, then the minima.
+  struct Halves {
+    __m128i scales, minima;
+  };
+  const auto eight = [&](i64 first) {
+    const __m128i order = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+    const __m128i low = _mm_shuffle_epi8(four(first), order), high = _mm_shuffle_epi8(four(first + 4), order);
+    return Halves{_mm_unpacklo_epi64(low, high), _mm_unpackhi_epi64(low, high)};
+  };
+  const Halves first = eight(0);
 #if defined(__AVX512F__)
-  const __m256i halves = _mm256_inserti128_si256(_mm256_castsi128_si256(eight(b)), eight(b + 8 * row), 1);
-  return _mm512_maskz_cvtph_ps(static_cast<__mmask16>(-1), halves);
+  const Halves second = eight(8);
+  const auto wide = [](__m128i low, __m128i high) {
+    const __m256i halves = _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+    return __builtin_bit_cast(Vector, _mm512_maskz_cvtph_ps(static_cast<__mmask16>(-1), halves));
+  };
+  return {wide(first.scales, second.scales), wide(first.minima, second.minima)};
 #else
-  return _mm256_cvtph_ps(eight(b));
+  return {__builtin_bit_cast(Vector, _mm256_cvtph_ps(first.scales)),
+          __builtin_bit_cast(Vector, _mm256_cvtph_ps(first.minima))};
 #endif
 #else
-  Vector v;
-  for (int j = 0; j < kLanes; ++j) v[j] = scale_of(b[j * row].scale);
+  Lines v;
+  for (int j = 0; j < kLanes; ++j) {
+    v.scales[j] = scale_of(b[j * row].scale);
+    v.minima[j] = scale_of(b[j * row].minimum);
+  }
   return v;
 #endif
 }
@@ -233,8 +255,9 @@ inline void block_dots(i64 groups, const RowOfWords& a, const Group4* b, i64 row
       add_products(lower, second, bytes + 16 + 4 * d);
       add_products(upper, second, bytes + 48 + 4 * d);
     }
-    const Sums sums = joined(lower, upper) + a.offsets[g];
-    acc += __builtin_convertvector(sums, Vector) * (scales_of(b, row) * a.scales[g]);
+    const Lines lines = lines_of(b, row);
+    acc += __builtin_convertvector(joined(lower, upper), Vector) * (lines.scales * a.scales[g]);
+    acc += lines.minima * a.sums[g];
   }
   __builtin_memcpy(c, &acc, sizeof acc);
 }
@@ -280,7 +303,7 @@ void to_words(const float* x, i64 n, std::int16_t* words, float* scales) {
   }
 }
 
-void split_words(i64 groups, std::int16_t* words, i32* offsets) {
+void split_words(i64 groups, std::int16_t* words, const float* scales, float* sums) {
   for (i64 g = 0; g < groups; ++g, words += kGroup) {
     std::int8_t parts[2 * kGroup];
     i32 sum = 0;
@@ -290,7 +313,7 @@ void split_words(i64 groups, std::int16_t* words, i32* offsets) {
       sum += words[i];
     }
     __builtin_memcpy(words, parts, sizeof parts);
-    offsets[g] = -8 * sum;
+    sums[g] = scales[g] * static_cast<float>(sum);  // |sum| < 2^24
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/isa/few_rows.h"
 #include "kernels/cpu/isa/fp16.h"
+#include "kernels/cpu/isa/group_fit.h"
 #include "kernels/cpu/isa/ranges.h"
 
 namespace redco::kernels::REDCO_ISA {
@@ -40,76 +41,75 @@ REDCO_INLINE __m128i load_bytes(const void* p) {
 #endif
 }
 
-// Values [v W, v W + W) of a group, without the scale.
+// Values [v W, v W + W) of a group, without scale and minimum.
 REDCO_INLINE Vector values(const Group8& g, int v) { return widen(load_bytes(g.values + v * W)); }
 REDCO_INLINE Vector values(const Group4& g, int v) {
   constexpr int kHalf = kVectors / 2;  // vectors of low nibbles
   const __m128i pairs = load_bytes(g.values + v % kHalf * W);
   const __m128i nibbles = _mm_and_si128(v < kHalf ? pairs : _mm_srli_epi16(pairs, 4), _mm_set1_epi8(15));
-  return widen(_mm_sub_epi8(nibbles, _mm_set1_epi8(8)));
+  return widen(nibbles);
+}
+
+// The numbers that turn values of a group into weights.
+struct Scale8 {
+  float scale;
+};
+struct Line4 {
+  float scale, minimum;
+};
+REDCO_INLINE Scale8 line_of(const Group8& g) { return {scale_of(g.scale)}; }
+REDCO_INLINE Line4 line_of(const Group4& g) {
+#if defined(__F16C__)
+  i32 bits;
+  __builtin_memcpy(&bits, &g, sizeof bits);  // both
+  const __m128 both = _mm_cvtph_ps(_mm_cvtsi32_si128(bits));
+  return {both[0], both[1]};
+#else
+  return {scale_of(g.scale), scale_of(g.minimum)};
+#endif
+}
+REDCO_INLINE Vector weights(const Group8& g, int v, const Scale8& line) { return values(g, v) * line.scale; }
+REDCO_INLINE Vector weights(const Group4& g, int v, const Line4& line) {
+  return values(g, v) * line.scale + line.minimum;  // the product is exact
 }
 
 template <class G>
 REDCO_INLINE void expand(const G& g, float* y) {
-  const float scale = scale_of(g.scale);
+  const auto line = line_of(g);
 #pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) {
-    const Vector w = values(g, v) * scale;
+    const Vector w = weights(g, v, line);
     __builtin_memcpy(y + v * W, &w, sizeof w);
   }
 }
 
-// The scale in fp16 with largest / scale = top. NaN if an element is not finite.
-REDCO_INLINE u32 scale_bits(const float* x, float largest, float top) {
-  float rest = 0;
-  for (i64 i = 0; i < kGroup; ++i) rest += x[i] - x[i];
-  return rest == 0 ? fp16_bits(to_bits(largest / top)) : 0x7e00u;
-}
-
-// The nearest integer to x / scale + zero in [low, high]; zero if the scale is 0 or NaN.
-REDCO_INLINE i32 nearest(float x, float scale, float zero, float low, float high) {
-  float q = __builtin_floorf(x / scale + (zero + 0.5f));
-  q = q < low ? low : q > high ? high : q;
-  return static_cast<i32>(scale < 0 || scale > 0 ? q : zero);
-}
-
-void compress(const float* x, Group8& g) {
+void compress(const float* x, i64, Group8& g) {
   float most = 0;
   for (i64 i = 0; i < kGroup; ++i) most = abs_(x[i]) > most ? abs_(x[i]) : most;
-  const u32 bits = scale_bits(x, most, 127.0f);
+  const u32 bits = all_finite(x) ? fp16_bits(to_bits(most / 127.0f)) : kNan16;
   const float scale = fp16_value(bits);
   g.scale = static_cast<u16>(bits);
-  for (i64 i = 0; i < kGroup; ++i) g.values[i] = static_cast<std::int8_t>(nearest(x[i], scale, 0, -127, 127));
+  for (i64 i = 0; i < kGroup; ++i) g.values[i] = static_cast<std::int8_t>(nearest(x[i], scale, -127, 127));
 }
 
-void compress(const float* x, Group4& g) {
-  float most = 0;
-  for (i64 i = 0; i < kGroup; ++i) most = abs_(x[i]) > abs_(most) ? x[i] : most;
-  const u32 bits = scale_bits(x, most, -8.0f);
-  const float scale = fp16_value(bits);
-  g.scale = static_cast<u16>(bits);
-  for (i64 i = 0; i < kGroup / 2; ++i) {
-    const i32 low = nearest(x[i], scale, 8, 0, 15), high = nearest(x[i + kGroup / 2], scale, 8, 0, 15);
-    g.values[i] = static_cast<std::uint8_t>(low | high << 4);
-  }
-}
+void compress(const float* x, i64 n, Group4& g) { fit_group(x, n, g); }
 
 template <class G, int M, int N>
 inline void dots(i64 k, const float* a, i64 lda, const G* b, i64 ahead, float* c, i64 ldc) {
   Vector acc[M * N] = {};
   const i64 row = groups_in(k), whole = k / kGroup;
   for (i64 g = 0; g < whole; ++g) {
-    float scale[N];
+    decltype(line_of(b[0])) line[N];
 #pragma GCC unroll 8
     for (int j = 0; j < N; ++j) {
-      scale[j] = scale_of(b[j * row + g].scale);
+      line[j] = line_of(b[j * row + g]);
       __builtin_prefetch(b + (ahead + j) * row + g, 0, 2);
     }
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
       Vector w[N];
 #pragma GCC unroll 8
-      for (int j = 0; j < N; ++j) w[j] = values(b[j * row + g], v) * scale[j];
+      for (int j = 0; j < N; ++j) w[j] = weights(b[j * row + g], v, line[j]);
 #pragma GCC unroll 8
       for (int i = 0; i < M; ++i) {
         Vector x;
@@ -154,7 +154,7 @@ void to_groups(const float* x, G* y, i64 n) {
     float padded[kGroup] = {};
     const i64 size = n - g * kGroup < kGroup ? n - g * kGroup : kGroup;
     __builtin_memcpy(padded, x + g * kGroup, static_cast<std::size_t>(size) * sizeof(float));
-    compress(padded, y[g]);
+    compress(padded, size, y[g]);
   }
 }
 

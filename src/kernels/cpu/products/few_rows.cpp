@@ -23,7 +23,7 @@ LeftRows left_in(Room<float>& room, i64 m, const Term& t) {
     const i64 groups = groups_in(t.k);
     x.words = room.take<std::int16_t>(groups * kGroup);
     x.scales = room.take(groups);
-    x.offsets = room.take<i32>(groups);
+    x.sums = room.take(groups);
   }
   if (copied(t)) x.wide = room.take(m * t.k);
   return x;
@@ -42,7 +42,7 @@ void copy_left(i64 m, const Term& t, const LeftRows& left) {
   }
   if (!in_words(m, t)) return;
   REDCO_ISA_CALL(to_words(rows_of(t, left), t.k, left.words, left.scales));
-  if (t.b.type == DType::q4) REDCO_ISA_CALL(split_words(groups_in(t.k), left.words, left.offsets));
+  if (t.b.type == DType::q4) REDCO_ISA_CALL(split_words(groups_in(t.k), left.words, left.scales, left.sums));
 }
 
 // y[m, n] = x[m, k] w[n, k]^T, of the rows of x from `row` on and those of w from `first` on.
@@ -65,7 +65,7 @@ void multiply_rows(const Rows& part, const Term& t, const LeftRows& left, float 
     using G = decltype(zero);
     const G* const groups = elements<G>(w, first, 0);
     if (!left.words) return REDCO_ISA_CALL(rows_times_groups(m, n, k, x, k, groups, y, ld));
-    const RowOfWords words{reinterpret_cast<const std::int8_t*>(left.words), left.scales, left.offsets};
+    const RowOfWords words{reinterpret_cast<const std::int8_t*>(left.words), left.scales, left.sums};
     REDCO_ISA_CALL(row_times_groups(n, groups_in(k), words, groups, y));
   });
 }

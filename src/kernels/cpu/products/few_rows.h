@@ -10,7 +10,7 @@ namespace redco::kernels {
 struct LeftRows {
   std::int16_t* words = nullptr;
   float* scales = nullptr;  // one for each group
-  i32* offsets = nullptr;   // one for each group
+  float* sums = nullptr;    // one for each group
   float* wide = nullptr;    // [rows, k]
 };
 
