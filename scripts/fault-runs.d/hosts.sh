@@ -3,7 +3,7 @@
 why_skipped() { # NAME@RANKS: prints why it cannot be tried here
   local tool=""
   case $1 in
-    host-* | restart-*) tool=netns-hosts ;;
+    host-* | restart-* | link-*) tool=netns-hosts ;;
     slurm-*) tool=local-slurm ;;
     full-disk@*) ;;
     *) return 0 ;;
@@ -29,7 +29,7 @@ host_processes() {
 host_train() { # NAME
   (cd "$TRY" && exec setsid "$SHARED/netns-hosts" exec redco-a "$REDCO" train job.yaml \
     $( ((NUMBER % 2)) || echo parallel.n_model_shards=2) 'parallel.hosts=[redco-a:1, redco-b:1]' \
-    "fault.timeout=$HOST_TIMEOUT" "fault.max_restarts=${RESTARTS:-0}" >"$1.out" 2>"$1.err" </dev/null 8>&-) &
+    "fault.timeout=$HOST_TIMEOUT" "fault.max_restarts=${RESTARTS:-0}" ${EXTRA:-} >"$1.out" 2>"$1.err" </dev/null 8>&-) &
   LAUNCHER=$!
   ERR=$TRY/$1.err
   now

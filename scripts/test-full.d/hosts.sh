@@ -179,6 +179,26 @@ read_only_train() {
   (cd "$folder" && exec "$REDCO" train job.yaml workdir=mount/run parallel.n_ranks=2 >ro.out 2>ro.err </dev/null) &
   launcher=$!
 }
+# The kernel kills a rank in a group with too little memory, of which another process has taken a part.
+hosts_lack_of_memory() {
+  local group=/sys/fs/cgroup/memory/redcot hog i status=0
+  mkdir "$group" 2>/dev/null || { say "hosts: lack_of_memory is skipped: no memory controller of cgroup v1" && return 0; }
+  echo $((1100 << 20)) >"$group/memory.limit_in_bytes"
+  name=memory
+  (cd "$folder" && echo $BASHPID >"$group/tasks" && echo 500 >/proc/self/oom_score_adj &&
+    exec "$REDCO" train job.yaml workdir=memory parallel.n_ranks=2 model.n_layer=6 model.n_embd=128 model.n_positions=128 \
+      train.global_batch_size=64 train.per_device_batch_size=32 train.max_steps=8 train.warmup_steps=1 checkpoint.every_n_steps=2 \
+      fault.shrink_batch=true fault.timeout=60 >memory.out 2>memory.err </dev/null) &
+  launcher=$!
+  within 60 at_step 2 || status=1
+  (echo $BASHPID >"$group/tasks" && exec perl -e 'vec($x, 700 << 20, 8) = 1; sleep 600') &
+  hog=$!
+  finished 0 && said 'the kernel killed rank' && said 'train.per_device_batch_size is 16 now' && steps_once 8 || status=1
+  kill "$hog" 2>/dev/null
+  wait "$hog" 2>/dev/null
+  rmdir "$group"
+  return "$status"
+}
 hosts_without_home() {
   (cd "$folder" && env -u HOME "$REDCO" train job.yaml workdir=nohome parallel.n_ranks=2 train.max_steps=4 train.warmup_steps=0 >nohome.out \
     2>nohome.err </dev/null) && [[ -e $folder/nohome/checkpoints/last/model.safetensors ]]
@@ -207,7 +227,7 @@ part_hosts() {
   "$NET" down && "$NET" up 4 || return 1
   hosts_job
   for check in undisturbed table logins unshared_workdir unreachable_at_the_start killed_rank all_processes_of_a_host stopped_rank \
-    first_rank_cut_and_healed former_start_comes_back elastic spare buddy budget read_only_remount without_home without_ssh; do
+    first_rank_cut_and_healed former_start_comes_back elastic spare buddy budget read_only_remount lack_of_memory without_home without_ssh; do
     [[ $check == undisturbed || -z ${ONLY_HOSTS:-} || " $ONLY_HOSTS " == *" $check "* ]] || continue
     say "hosts: $check"
     "hosts_$check" || { failures=$((failures + 1)) && say "FAILED: $check"; }

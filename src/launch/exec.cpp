@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -185,6 +187,21 @@ void add_reports(const WatchServer& server, Outcome& o) {
   }
 }
 
+// A text that child processes read as a file; no file for an empty text.
+class InheritedFile {
+ public:
+  explicit InheritedFile(const std::string& text) {
+    if (text.empty()) return;
+    file_.fd = memfd_create("redco-hosts", 0);  // without close-on-exec
+    if (file_.fd < 0) throw IoError("memfd_create: {}", std::strerror(errno));
+    write_all(file_.fd, text);
+  }
+  std::string path() const { return file_.fd < 0 ? "" : fmt::format("/proc/self/fd/{}", file_.fd); }
+
+ private:
+  Fd file_;
+};
+
 }  // namespace
 
 Outcome exec_under_mpirun(const Mpirun& mpirun, const ExecOptions& options) {
@@ -196,8 +213,9 @@ Outcome exec_under_mpirun(const Mpirun& mpirun, const ExecOptions& options) {
   SignalPipe signals;
   Pipe errors;
   InputRelay input(mpirun.options.input);
+  const InheritedFile hosts(mpirun.hostfile_text());
   const pid_t pid =
-      start_process(watched.argv(), environment_of(watched), input.child_fd(), -1, errors.out.fd);
+      start_process(watched.argv(hosts.path()), environment_of(watched), input.child_fd(), -1, errors.out.fd);
   errors.out.reset();
   input.started();
   fcntl(errors.in.fd, F_SETFL, O_NONBLOCK);

@@ -35,7 +35,11 @@ struct Mpirun {
   std::set<std::string> dropped;
   std::vector<std::string> program;  // path and arguments
 
-  std::vector<std::string> argv() const;
+  // hostfile: the path of a file with hostfile_text(), in place of the list of hosts.
+  std::vector<std::string> argv(const std::string& hostfile = "") const;
+  // "node1 slots=2\n" for each host. "" for at most 64 hosts: an argument of the system is limited to 128
+  // KiB.
+  std::string hostfile_text() const;
 };
 
 }  // namespace redco

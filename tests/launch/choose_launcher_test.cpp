@@ -367,6 +367,19 @@ TEST(Mpirun, InputAndProgram) {
       fmt::format("{}", fmt::join(m.argv(), "|")),
       "/opt/openmpi/bin/mpirun|--stdin|0|--map-by|slot|--bind-to|none|-n|1|--host|a:1|-x|A=1|-x|B|redco|"
       "chat|a b");
+  EXPECT_EQ(m.hostfile_text(), "");
+}
+
+TEST(Mpirun, ManyHostsAreAFile) {
+  Mpirun m;
+  for (int i = 1; i <= 1000; ++i) m.options.hosts.push_back({fmt::format("node{}", i), 2});
+  m.options.n_ranks = 2000;
+  const std::string text = m.hostfile_text();
+  EXPECT_TRUE(text.starts_with("node1 slots=2\nnode2 slots=2\n")) << text.substr(0, 50);
+  EXPECT_EQ(std::ranges::count(text, '\n'), 1000);
+  const std::string words = fmt::format("{}", fmt::join(m.argv("/proc/self/fd/9"), "|"));
+  EXPECT_THAT(words, HasSubstr("|-n|2000|--hostfile|/proc/self/fd/9"));
+  EXPECT_LT(words.size(), 200);
 }
 
 }  // namespace

@@ -1,0 +1,84 @@
+# Faults of hosts and links in a training that restarts: it finishes, or ends with a message for a person.
+# Sourced by fault-runs, after hosts.sh.
+
+SECTION_NOW="Hosts with restarts"
+
+# A training on the hosts a and b, with the words after the fault, that ends with one of CODES.
+host_ends() { # CODES "WORDS" WHAT ...
+  local codes=$1
+  RESTARTS=3 EXTRA=$2
+  shift 2
+  exec 8>/tmp/netns.lock
+  flock 8
+  hosts down
+  hosts up 2 || { broke "netns-hosts does not start" && return; }
+  host_train run
+  until_true logged 20
+  mark
+  "$@"
+  host_settle 150
+  expect_end $codes
+  note
+  LOST=$(lost_of_starts)
+  MESSAGE=$(grep -sE 'continuing from|restart [0-9]* of|error: |no further' "$TRY/run.err" | tail -n 1)
+  ((CODE == 0)) || { hosts down && hosts up 2 && TRAIN=host_train SETTLE=host_settle && again; }
+  compare
+  hosts down
+  exec 8>&-
+}
+# Steps that starts made again: each start's last step minus the step where the next one began.
+lost_of_starts() {
+  sed -n 's/.*"event":"\([a-z]*\)".*"step":\(-\{0,1\}[0-9]*\).*/\1 \2/p' "$TRY/run/history.jsonl" 2>/dev/null |
+    awk '$1 == "start" {if (n++ && last > $2) lost += last - $2; last = $2; next} $2 > last {last = $2} END {print lost + 0}'
+}
+on_b() { hosts exec redco-b "$@"; }
+# The link is bad for 10 s. KIND VALUE
+bad_link() {
+  hosts "$1" "$2" redco-b
+  sleep 10
+  hosts "$1" 0 redco-b
+}
+short_cut() {
+  hosts cut redco-b
+  sleep 3
+  hosts heal redco-b
+}
+stop_rank() {
+  local pids
+  pids=$(host_processes | awk '$2 == "redco-b" && $3 == "redco" {print $1}')
+  send STOP $pids
+}
+# Another redco is installed while the training runs. Then a rank is lost.
+other_build() {
+  local copy=$TRY/redco-other
+  cp /bin/true "$copy"
+  on_b mount --bind "$copy" "$REDCO"
+  kill_on redco-b redco
+}
+kill_rank_on_b() {
+  local pid
+  for pid in $(host_processes | awk '$2 == "redco-b" && $3 == "redco" {print $1}'); do
+    ! grep -qzs '^OMPI_COMM_WORLD_RANK=' "/proc/$pid/environ" || send KILL "$pid"
+  done
+}
+SPARSE="checkpoint.every_n_steps=10"
+BUDDY="$SPARSE fault.buddy=true fault.buddy_steps=3"
+
+fault link-cut-3s "2" "two hosts: the link of one is cut for 3 s; the run continues" 3
+try_link_cut_3s() { host_ends 0 "" short_cut; }
+fault link-loss "2" "two hosts: one loses 5 % of its frames for 10 s; the run continues" 3
+try_link_loss() { host_ends 0 "" bad_link loss 5; }
+fault link-delay "2" "two hosts: frames of one take 200 ms more for 10 s; the run continues" 3
+try_link_delay() { host_ends 0 "" bad_link delay 200; }
+fault link-gone "2" "two hosts: the link of one is cut for good; the command ends" 3
+try_link_gone() { host_ends 5 "" hosts cut redco-b; }
+fault link-stop "2" "two hosts: SIGSTOP to all redco processes of one; the command finishes" 3
+try_link_stop() { host_ends 0 "" stop_rank; }
+fault link-build "2" "two hosts: another redco on one, then its rank is lost; the command ends" 3
+try_link_build() { host_ends "2 5" "" other_build; }
+fault link-buddy-rank "2" "two hosts: SIGKILL to the rank on one, a checkpoint every 10 steps, a buddy one every 3" 3
+try_link_buddy_rank() { host_ends 0 "$BUDDY" kill_rank_on_b; }
+fault link-buddy-cut "2" "two hosts: the link of one is cut, then healed, a checkpoint every 10 steps, a buddy one every 3" 3
+try_link_buddy_cut() { host_ends 0 "$BUDDY" cut_and_heal; }
+fault link-no-buddy "2" "two hosts: the same without buddy checkpoints" 3
+try_link_no_buddy() { host_ends 0 "$SPARSE" cut_and_heal; }
