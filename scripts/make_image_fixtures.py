@@ -14,7 +14,7 @@ import sys
 import zlib
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageOps
 from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
 
 H, W = 9, 13
@@ -86,6 +86,21 @@ def files():
     yield "progressive.jpg", saved(photo, "JPEG", quality=80, progressive=True)
     yield "grey.jpg", saved(photo.convert("L"), "JPEG", quality=85)
     yield "cmyk.jpg", saved(Image.fromarray(smooth(4), "CMYK"), "JPEG", quality=90)
+    yield from turned_and_gif()
+
+
+def turned_and_gif():
+    """JPEG files with each Exif orientation, and GIF files."""
+    photo, noise = Image.fromarray(smooth(3)), np.random.default_rng(8)
+    for n in range(2, 9):
+        exif = Image.Exif()
+        exif[0x0112] = n
+        yield f"turned-{n}.jpg", saved(photo, "JPEG", quality=70, exif=exif)
+    frames = [Image.fromarray(noise.integers(0, 256, (H, W, 3), dtype=np.uint8)).quantize(c) for c in (60, 20)]
+    yield "frames.gif", saved(frames[0], "GIF", save_all=True, append_images=frames[1:], interlace=0)
+    yield "interlaced.gif", saved(frames[1], "GIF", interlace=1, transparency=3)
+    large = Image.fromarray(noise.integers(0, 256, (90, 80), dtype=np.uint8)).convert("RGB").quantize(256)
+    yield "codes.gif", saved(large, "GIF")  # more codes than the table has
 
 
 def drawn(size, width):
@@ -109,8 +124,8 @@ def main(folder):
     for name, data in files():
         with open(os.path.join(folder, name), "wb") as f:
             f.write(data)
-        image = Image.open(io.BytesIO(data))
-        grey = image.mode in ("1", "L", "LA")
+        image = ImageOps.exif_transpose(Image.open(io.BytesIO(data)))
+        grey = image.mode in ("1", "L", "LA") and not name.endswith(".gif")
         out["decoded"][name] = pixels(image.convert("L" if grey else "RGB"))
         out["grey"][name] = pixels(image.convert("RGB").convert("L"))["pixels"]
 

@@ -99,7 +99,7 @@ TEST(ImageFolder, InvalidPathsAreErrors) {
               HasSubstr("x.zip: neither a folder nor a readable zip archive"));
   const TempDir empty, flat;
   EXPECT_THAT(error_text<ContentsError>([&] { ImageFolder::open(tree(empty, {"a/b.txt"}, true)); }),
-              HasSubstr("no image (*.png, *.jpg, *.jpeg) in its 1 files"));
+              HasSubstr("no image (*.png, *.jpg, *.jpeg, *.gif) in its 1 files"));
   EXPECT_THAT(error_text<ContentsError>([&] {
                 ImageFolder::open(tree(flat, {"a.png", "c/a.png"}, false));
               }),

@@ -155,7 +155,7 @@ TEST(Image, BadBytesAreErrorsWithTheReason) {
     return error_text<ContentsError>([&] { decode_image(bytes, "here"); });
   };
   EXPECT_THAT(refused(""), HasSubstr("here: the file is empty"));
-  EXPECT_THAT(refused("GIF89a"), HasSubstr("here: neither PNG nor JPEG: it begins with \"GIF89a\""));
+  EXPECT_THAT(refused("BM1234"), HasSubstr("here: neither PNG, JPEG nor GIF: it begins with \"BM1234\""));
   for (const char* name : {"rgb.png", "interlaced.png", "rgb.jpg", "progressive.jpg"}) {
     SCOPED_TRACE(name);
     const std::string whole = bytes_of(name);

@@ -15,8 +15,9 @@ void check_size(const Image& image, const std::string& where) {
 Image decode_image(std::string_view bytes, const std::string& where) {
   if (is_png(bytes)) return decode_png(bytes, where);
   if (is_jpeg(bytes)) return decode_jpeg(bytes, where);
-  if (bytes.empty()) throw ContentsError("{}: the file is empty; expected a PNG or JPEG", where);
-  throw ContentsError("{}: neither PNG nor JPEG: it begins with \"{}\"", where,
+  if (is_gif(bytes)) return decode_gif(bytes, where);
+  if (bytes.empty()) throw ContentsError("{}: the file is empty; expected a PNG, JPEG or GIF", where);
+  throw ContentsError("{}: neither PNG, JPEG nor GIF: it begins with \"{}\"", where,
                       excerpt(bytes.substr(0, 16), 16));
 }
 

@@ -13,7 +13,7 @@ bool is_image_name(const std::string& name) {
   std::string end = name.substr(name.size() - std::min<size_t>(name.size(), 5));
   for (char& c : end)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return end.ends_with(".png") || end.ends_with(".jpg") || end.ends_with(".jpeg");
+  return end.ends_with(".png") || end.ends_with(".jpg") || end.ends_with(".jpeg") || end.ends_with(".gif");
 }
 
 namespace {
@@ -48,7 +48,7 @@ ImageFolder ImageFolder::open(const std::string& path, bool without_classes) {
         fmt::format("; {}: {} ignored, such as {}", path,
                     counted(static_cast<i64>(all - names.size()), "other file"), f.store_.where(other));
   if (names.empty())
-    throw ContentsError("[data] {}: no image (*.png, *.jpg, *.jpeg) in its {} files", path, all);
+    throw ContentsError("[data] {}: no image (*.png, *.jpg, *.jpeg, *.gif) in its {} files", path, all);
   const size_t root = common_root(names);
   // By class, then by name.
   std::vector<std::pair<std::string, std::string>> sorted;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/words.h"
+#include "data/images/exif.h"
 #include "data/images/image_formats.h"
 
 namespace redco {
@@ -75,6 +76,7 @@ bool read_header(Jpeg& j, std::string_view bytes) {
   j.c.src = &j.source;
   j.progress.progress_monitor = on_progress;
   j.c.progress = &j.progress;
+  jpeg_save_markers(&j.c, JPEG_APP0 + 1, 0xFFFF);
   jpeg_read_header(&j.c, TRUE);
   return true;
 }
@@ -113,6 +115,15 @@ Image from_cmyk(const Image& image) {
   return out;
 }
 
+int orientation_of(const Jpeg& j) {
+  constexpr std::string_view head{"Exif\0\0", 6};
+  for (const jpeg_marker_struct* m = j.c.marker_list; m; m = m->next) {
+    const std::string_view data(reinterpret_cast<const char*>(m->data), m->data_length);
+    if (data.starts_with(head)) return exif_orientation(data.substr(head.size()));
+  }
+  return 1;
+}
+
 }  // namespace
 
 bool is_jpeg(std::string_view bytes) { return bytes.starts_with("\xff\xd8\xff"); }
@@ -129,10 +140,11 @@ Image decode_jpeg(std::string_view bytes, const std::string& where) {
   check_size(image, where);
   check(start(j));
   image.channels = j.c.output_components;
+  const int orientation = orientation_of(j);
   const size_t row = static_cast<size_t>(image.width * image.channels);
   image.pixels.resize(row * static_cast<size_t>(image.height));
   check(read_rows(j, image.pixels.data(), row));
-  return image.channels == 4 ? from_cmyk(image) : image;
+  return upright(image.channels == 4 ? from_cmyk(image) : std::move(image), orientation);
 }
 
 }  // namespace redco
