@@ -70,7 +70,7 @@ file(GLOB PYTHON_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/python/*.cpp)
 add_library(redco_python_module MODULE ${PYTHON_SOURCES})
 set_target_properties(
   redco_python_module PROPERTIES OUTPUT_NAME _redco PREFIX "" SUFFIX ${PYTHON_SUFFIX} LIBRARY_OUTPUT_DIRECTORY ${PACKAGE}
-                                 CXX_VISIBILITY_PRESET hidden INSTALL_RPATH "$ORIGIN/../../..;$ORIGIN/lib"
+                                 CXX_VISIBILITY_PRESET hidden INSTALL_RPATH "$ORIGIN/../../.."
                                  UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6
 )
 target_include_directories(redco_python_module SYSTEM PRIVATE ${PYTHON_INCLUDE} ${PYBIND11_INCLUDE})
@@ -91,6 +91,7 @@ add_dependencies(redco_programs redco_python)
 
 set(PYTHON_DESTINATION ${CMAKE_INSTALL_LIBDIR}/redco/python/redco)
 if(SKBUILD)
+  set_target_properties(redco_python_module PROPERTIES INSTALL_RPATH "$ORIGIN/lib")
   set(PYTHON_DESTINATION redco)
 endif()
 install(TARGETS redco_python LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <pybind11/functional.h>
-#include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -70,21 +69,29 @@ std::function<R(A...)> callback(const py::object& f) {
 py::object glue(const char* name);
 
 // --- conversions ---
+// Arrays are read by the buffer protocol and made by NumPy's constructor. pybind11's class of arrays reads
+// NumPy's structures, and before 2.12 it does not know those of NumPy 2.
+
 // The elements of a contiguous NumPy array of T.
 template <class T>
 std::vector<T> elements(py::handle array) {
-  const py::array a = py::array::ensure(array);
-  if (!a || a.itemsize() != sizeof(T) || !(a.flags() & py::array::c_style))
-    throw BugError("an array of another type");
-  const T* data = static_cast<const T*>(a.data());
-  return {data, data + a.size()};
+  const py::buffer_info b = py::cast<py::buffer>(array).request();
+  if (b.itemsize != sizeof(T)) throw BugError("an array of another type");
+  const T* data = static_cast<const T*>(b.ptr);
+  return {data, data + b.size};
 }
 Shape shape_of(py::handle array);
 bool is_ids(py::handle array);  // of int32
-// A NumPy array that owns a copy of the values.
+// A NumPy array with a copy of these bytes. type: NumPy's name.
+py::object array_of_bytes(const void* data, std::size_t size, const std::vector<i64>& shape,
+                          const char* type);
 template <class T>
 py::object array_of(const std::vector<T>& values, const std::vector<i64>& shape) {
-  return py::array_t<T>(shape, values.data());
+  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, i32>);
+  return array_of_bytes(values.data(), values.size() * sizeof(T), shape,
+                        std::is_same_v<T, float>    ? "float32"
+                        : std::is_same_v<T, double> ? "float64"
+                                                    : "int32");
 }
 // These options with others in the places of those that are given (apply_options.cpp).
 ApplyOptions with_options(ApplyOptions options, const py::kwargs& given);

@@ -1,7 +1,5 @@
 // What algorithms with their own data need: environments, draws and orders that have keys, and the cost of
 // privacy.
-#include <algorithm>
-
 #include "data/images/image_preprocess.h"
 #include "data/index/epoch_order.h"
 #include "env/env_rows.h"
@@ -18,9 +16,8 @@ namespace {
 
 std::vector<float> floats(const py::object& x) { return elements<float>(glue("floats")(x)); }
 py::object bools(const std::vector<bool>& x) {
-  py::array_t<bool> out(static_cast<py::ssize_t>(x.size()));
-  std::ranges::copy(x, out.mutable_data());
-  return out;
+  const std::vector<char> bytes(x.begin(), x.end());
+  return array_of_bytes(bytes.data(), bytes.size(), {static_cast<i64>(bytes.size())}, "bool");
 }
 
 // Copies of an environment, and its sizes.

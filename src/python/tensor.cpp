@@ -158,13 +158,20 @@ Tensor indexed(Tensor t, const py::object& index) {
 }  // namespace
 
 bool is_ids(py::handle array) {
-  const py::dtype type = py::array::ensure(array).dtype();
-  return type.kind() == 'i' && type.itemsize() == sizeof(i32);
+  const py::buffer_info b = py::cast<py::buffer>(array).request();
+  return b.itemsize == sizeof(i32) && b.format == py::format_descriptor<i32>::format();
+}
+
+py::object array_of_bytes(const void* data, std::size_t size, const std::vector<i64>& shape,
+                          const char* type) {
+  const auto bytes = py::reinterpret_steal<py::object>(
+      PyByteArray_FromStringAndSize(static_cast<const char*>(data), static_cast<Py_ssize_t>(size)));
+  return glue("ndarray")(py::tuple(py::cast(shape)), type, bytes);
 }
 
 Shape shape_of(py::handle array) {
-  const py::array a = py::array::ensure(array);
-  return {a.shape(), a.shape() + a.ndim()};
+  const py::buffer_info b = py::cast<py::buffer>(array).request();
+  return {b.shape.begin(), b.shape.end()};
 }
 
 void bind_tensor(py::module_& m) {

@@ -80,8 +80,8 @@ void add_paths() {
       PyList_Append(path, text);
     Py_DECREF(text);
   };
-  add(package_folder(), true);
   if (const fs::path packages = environment_packages(); !packages.empty()) add(packages.string(), true);
+  add(package_folder(), true);  // before the package of another redco in the environment
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ from redco._plugins import (  # noqa: F401
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 loads = json.loads
+ndarray = np.ndarray
 
 
 def _plain(x):
