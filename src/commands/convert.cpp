@@ -330,12 +330,14 @@ int adapter_to_gguf(const ConvertOptions& o, BlockType wanted) {
   const Source s = open_source(base);
   const std::string architecture = gguf::architecture_of(s.config);
   const LoraConfig& lora = adapter.config;
-  if (architecture.empty() || !lora.rank_pattern.empty() || !lora.modules_to_save.empty())
+  if (architecture.empty() || !lora.rank_pattern.empty() || !lora.alpha_pattern.empty() ||
+      !lora.modules_to_save.empty())
     throw ContentsError(
         "[convert] {}: llama.cpp has no adapters of {}. Merge it: redco merge {} --output FOLDER", o.model,
-        architecture.empty()         ? "this family"
-        : !lora.rank_pattern.empty() ? "several ranks"
-                                     : "layers that are trained whole",
+        architecture.empty()          ? "this family"
+        : !lora.rank_pattern.empty()  ? "several ranks"
+        : !lora.alpha_pattern.empty() ? "several alphas"
+                                      : "layers that are trained whole",
         o.model);
   const ckpt::ModelFiles files = ckpt::ModelFiles::open(o.model, "adapter_model");
   const std::string_view prefix = ckpt::kAdapterPrefix;
@@ -349,9 +351,16 @@ int adapter_to_gguf(const ConvertOptions& o, BlockType wanted) {
       throw ContentsError("[convert] {}: {} is no matrix of a LoRA adapter", l.file->path(), stored);
     const std::string layer =
         s.model->canonical_name(stored.substr(prefix.size(), at - prefix.size()) + ".weight");
+    // Rows of the layer, of which lora_B has all: those of lora_A are the rank.
+    const auto b =
+        std::ranges::find_if(files.tensors(), [other = stored.substr(0, at) + ".lora_B."](const auto& o) {
+          return o.entry->name.starts_with(other);
+        });
+    if (b == files.tensors().end())
+      throw ContentsError("[convert] {}: {} has no lora_B", l.file->path(), stored);
+    const Shape shape = {b->entry->shape[0], l.entry->shape.back()};
     std::vector<std::string> unknown;
-    const auto named =
-        gguf::file_tensors(architecture, gguf::file_shape(s.full), {{layer, l.entry->shape}}, unknown);
+    const auto named = gguf::file_tensors(architecture, gguf::file_shape(s.full), {{layer, shape}}, unknown);
     if (named.size() != 1)
       throw ContentsError("[convert] {}: {} has no name in a GGUF file", l.file->path(), layer);
     gguf::FileTensor t = named[0];

@@ -8,7 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "ckpt/model_files.h"
+#include "ckpt/safetensors_write.h"
 #include "gguf/folder.h"
+#include "gguf/header.h"
 #include "support/error_text.h"
 #include "support/temp_dir.h"
 #include "tokenizers/tokenizer.h"
@@ -130,6 +132,40 @@ TEST_F(Convert, Adapters) {
   const std::string out = dir_ / "adapter.gguf";
   EXPECT_EQ(run_convert({kFixtures + "/lora-gpt2", "gguf", out, "f32", kFixtures + "/gpt2"}), 0);
   EXPECT_GT(std::filesystem::file_size(out), 100U);
+}
+
+// The rows of lora_A are the rank, which no heads divide; those of lora_B are in the file's rotary order.
+TEST_F(Convert, AdaptersOfRotaryLayers) {
+  const std::string in = dir_ / "adapter", prefix = "base_model.model.model.layers.0.self_attn.";
+  std::filesystem::create_directories(in);
+  Json config = {{"peft_type", "LORA"},
+                 {"r", 3},
+                 {"lora_alpha", 6},
+                 {"target_modules", {"q_proj", "k_proj"}},
+                 {"base_model_name_or_path", kFixtures + "/llama"}};
+  test::spill(in + "/adapter_config.json", config.dump());
+  std::vector<ckpt::TensorPlan> plan;
+  for (const auto& [layer, rows] : {std::pair("q_proj", 32), std::pair("k_proj", 16)}) {
+    plan.push_back({prefix + layer + ".lora_A.weight", ckpt::StoredType::f32, {3, 32}});
+    plan.push_back({prefix + layer + ".lora_B.weight", ckpt::StoredType::f32, {rows, 3}});
+  }
+  auto writer = ckpt::SafetensorsWriter::create(in, ckpt::plan_file("adapter_model.safetensors", plan));
+  for (const auto& t : plan) {
+    std::vector<float> values(static_cast<std::size_t>(numel(t.shape)));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) / 64;
+    writer.write(t.name, ckpt::whole(t.shape), values.data());
+  }
+  writer.commit();
+  const std::string out = dir_ / "rotary.gguf";
+  EXPECT_EQ(run_convert({in, "gguf", out, "f32", ""}), 0);
+  const gguf::Model written = gguf::open_model(out);
+  EXPECT_EQ(written.header.tensors.size(), 4U);
+  config["alpha_pattern"] = {{"k_proj", 3}};
+  test::spill(in + "/adapter_config.json", config.dump());
+  EXPECT_THAT(error_text<Error>([&] {
+                run_convert({in, "gguf", dir_ / "several.gguf", "f32", ""});
+              }),
+              HasSubstr("several alphas"));
 }
 
 }  // namespace
