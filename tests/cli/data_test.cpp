@@ -166,8 +166,9 @@ TEST_F(Data, FoldersWithoutDataOrWithSeveralFormats) {
   std::filesystem::create_directories(path("d"));
   write("job.yaml",
         std::string(kModel) + "data: {train: d, max_length: 16}\ntrain: {global_batch_size: 1}\n");
-  refused({"data", "job.yaml"}, 2,
-          {"job.yaml:2:15: data.train[0]: the folder d has no data file, expected names"});
+  refused(
+      {"data", "job.yaml"}, 2,
+      {"job.yaml:2:15: data.train[0]: the folder d has no data file, and neither have the folders in it; expected names"});
   write("d/a.txt", "some text");
   write("d/b.jsonl", "{\"text\": \"x\"}\n");
   refused({"data", "job.yaml"}, 2,

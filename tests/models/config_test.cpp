@@ -143,8 +143,8 @@ TEST(ModelConfigs, EveryFamilyNeedsItsSizes) {
     EXPECT_NO_THROW(make_from(whole)) << family;
     for (const auto& [key, value] : whole.items()) {
       if (key == "model_type" || key == "rotary_dim" || key == "num_key_value_heads") continue;
-      if (family == "vit" || family == "deit" || family == "dinov2" || is_text_encoder(family) ||
-          is_tower(family))
+      if (family == "vit" || family == "deit" || family == "dinov2" || family == "clip" ||
+          family == "siglip" || is_text_encoder(family) || is_tower(family))
         continue;  // they have defaults of the base model
       Json json = whole;
       json.erase(key);
