@@ -3,6 +3,7 @@
 
     python scripts/make_parquet_fixtures.py tests/fixtures/parquet
 """
+import base64
 import decimal
 import json
 import pathlib
@@ -97,3 +98,11 @@ for name, metadata in (
 ):
     pq.write_table(table.replace_schema_metadata({"huggingface": metadata}), out / f"{name}.parquet")
 (out / "classes.jsonl").write_text("".join(json.dumps(r) + "\n" for r in named))
+
+# Images as the library datasets embeds them.
+png = (out.parent / "images" / "one-bit.png").read_bytes()
+images = [{"image": {"bytes": png, "path": "a.png"}, "label": 0}, {"image": {"bytes": None, "path": "b.png"}, "label": 1},
+          {"image": None, "label": 1}]
+pq.write_table(pa.Table.from_pylist(images), out / "images.parquet")
+texts = ["data:;base64," + base64.b64encode(png).decode(), "b.png", None]
+(out / "images.jsonl").write_text("".join(json.dumps({**r, "image": t}) + "\n" for r, t in zip(images, texts)))

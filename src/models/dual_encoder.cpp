@@ -13,7 +13,7 @@
 #include "models/vit.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
-#include "ops/linear.h"
+#include "ops/order.h"
 #include "ops/reduce.h"
 #include "ops/shape.h"
 
@@ -55,19 +55,6 @@ VitSwitches image_tower_switches(bool siglip) {
     s.norm_pooled = true;
   }
   return s;
-}
-
-// [B, S] -> 1 at the first of the largest values of each row, 0 elsewhere; without gradient.
-Tensor first_largest(const Tensor& x) {
-  const i64 S = x.size(1);
-  const Tensor largest = compare(Binary::eq, x, max_last(x));
-  // How many of them are at this token and before it: a product with a triangle of ones.
-  std::vector<float> triangle(static_cast<size_t>(S * S));
-  for (i64 i = 0; i < S; ++i)
-    for (i64 j = i; j < S; ++j) triangle[static_cast<size_t>(i * S + j)] = 1;
-  const Tensor ones = cast(from_values({S, S}, std::span<const float>(triangle)), x.dtype());
-  const Tensor seen = matmul(largest, ones);
-  return stop_gradient(largest * compare(Binary::eq, seen, ones_like(seen)));
 }
 
 class DualEncoder : public Model {
@@ -197,10 +184,9 @@ class DualEncoder : public Model {
     Scope scope("pooling");
     const i64 B = x.size(0), S = x.size(1), C = x.size(2);
     if (siglip_) return dense(p, std::string(kText) + "head", reshape(narrow(x, 1, S - 1, 1), {B, C}), o);
-    const DType type = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
-    Tensor scores = to_float(ids, type);
-    if (end_token_ != 2) scores = compare(Binary::eq, scores, full({1}, end_token_, type));
-    return sum(x * reshape(first_largest(scores), {B, S, 1}), {1});
+    const Tensor scores = end_token_ == 2 ? to_float(ids, DType::f64)
+                                          : equal(ids, from_ids({1, 1}, std::vector<i32>{end_token_}));
+    return sum(x * reshape(one_hot(argmax(scores), S, x.dtype()), {B, S, 1}), {1});
   }
 
   std::unique_ptr<TextEncoder> text_;  // null: no such tower

@@ -7,12 +7,18 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "pipeline/pipeline.h"
 
 namespace redco {
 
-// In the text of the error of a plan that lacks an example of the pipeline's own kind.
 inline constexpr const char* kDefinePlanExample = "Give it one: define plan_example";
+
+// A plan lacks an example of the pipeline's own kind. A training does not need one.
+class NoPlanError : public UsageError {
+ public:
+  using UsageError::UsageError;
+};
 
 inline bool is_python_file(const std::string& name) { return name.ends_with(".py"); }
 

@@ -1,6 +1,7 @@
 #include <exception>
 #include <typeinfo>
 
+#include "pipeline/load_python.h"
 #include "python/bindings.h"
 
 namespace redco::python {
@@ -60,6 +61,8 @@ void throw_from_python(py::error_already_set& e) {
     std::rethrow_exception(error);
   } catch (const BugError& bug) {
     throw PythonError(bug.found() + places);
+  } catch (const NoPlanError&) {
+    throw;
   } catch (const UsageError& usage) {
     throw UsageError("{}{}", usage.what(), places);
   } catch (const Error& other) {

@@ -314,7 +314,7 @@ class PythonPipeline : public Base {
       return glue("collate")(o, from_examples(sample), shape);
     } catch (py::error_already_set& e) {
       if (!guessed_ || !script_.defines("source")) throw;
-      throw UsageError(
+      throw NoPlanError(
           "collate() refuses an example of the data ({}), and source() does not run in a plan. {}(self, length)",
           py::cast<std::string>(py::str(e.value())), kDefinePlanExample);
     }

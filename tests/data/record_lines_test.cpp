@@ -103,8 +103,8 @@ TEST_F(Formats, DamagedFilesAreNamedWithTheirPlaces) {
 // Rows as pyarrow wrote them (scripts/make_parquet_fixtures.py): nested columns, both versions of pages, all
 // encodings and codecs, row groups.
 TEST_F(Formats, ParquetRowsEqualTheirJsonLines) {
-  for (const std::string name :
-       {"chats-snappy", "chats-v2-zstd", "flat-plain", "flat-gzip", "flat-delta", "maps", "classes"}) {
+  for (const std::string name : {"chats-snappy", "chats-v2-zstd", "flat-plain", "flat-gzip", "flat-delta",
+                                 "maps", "classes", "images"}) {
     ParquetRows rows(kParquet + name + ".parquet");
     std::ifstream in(kParquet + name + ".jsonl");
     std::string row, line;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "data/images/image_text.h"
 #include "data/parquet/class_names.h"
 
 namespace redco {
@@ -258,6 +259,7 @@ ArrowValues::Json ArrowValues::stored(const ArrowField& f, const ArrowArray& a, 
   Json object = Json::object();
   for (std::size_t k = 0; k < f.children.size(); ++k)
     object[f.children[k].name] = value(f.children[k], a.children[k], i);
+  join_image_parts(object);
   return object;
 }
 
@@ -281,7 +283,8 @@ ArrowValues::Json ArrowValues::text(const ArrowField& f, std::string_view bytes)
   spend(bytes.size());
   if (is_utf8(bytes)) return std::string(bytes);
   if (f.is_text) throw ContentsError("column {} has a text that is not UTF-8", f.name);
-  return nullptr;  // binary data, which no pipeline reads
+  if (const auto image = image_text_of(bytes)) return *image;
+  return nullptr;  // other binary data, which no pipeline reads
 }
 
 }  // namespace redco

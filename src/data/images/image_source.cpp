@@ -4,15 +4,20 @@
 #include "base/file.h"
 #include "base/words.h"
 #include "data/builtin/drawn_images.h"
+#include "data/images/image_text.h"
 
 namespace redco {
+
+namespace {
+constexpr std::size_t kLongestName = 4096;  // longer texts are images, not names
+}
 
 ImageSource::ImageSource(const std::optional<std::string>& images) {
   if (images) store_.emplace(FileStore::open(*images));
 }
 
 std::string ImageSource::where(const std::string& name, const std::string& folder) const {
-  if (is_drawn(name)) return excerpt(name);
+  if (is_drawn(name) || name.starts_with("data:") || name.size() > kLongestName) return excerpt(name);
   if (store_) return store_->where(name);
   return name.starts_with('/') ? name : join_path(folder, name);
 }
@@ -20,6 +25,7 @@ std::string ImageSource::where(const std::string& name, const std::string& folde
 Image ImageSource::read(const std::string& name, const std::string& folder) const {
   const std::string at = where(name, folder);
   if (is_drawn(name)) return draw_image(name, "[data]");
+  if (const auto file = image_file_in(name, "[data] " + at)) return decode_image(*file, "[data] " + at);
   if (store_) return decode_image(store_->read(name), "[data] " + at);
   const auto info = file_info(at);
   if (!info || info->kind != FileInfo::file)

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "data/images/image_text.h"
 
 namespace redco {
 
@@ -68,7 +69,8 @@ ValueJson text_value(const ParquetNode& leaf, std::string_view bytes) {
   if (is_utf8(bytes)) return std::string(bytes);
   if (leaf.meaning == ParquetMeaning::text)
     throw ContentsError("column {} has a text that is not UTF-8", leaf.name);
-  return nullptr;  // binary data, which no pipeline reads
+  if (const auto image = image_text_of(bytes)) return *image;
+  return nullptr;  // other binary data, which no pipeline reads
 }
 
 ValueJson big_endian_decimal(const ParquetNode& leaf, std::string_view bytes) {

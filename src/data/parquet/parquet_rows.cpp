@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "data/images/image_text.h"
 #include "data/parquet/column_reader.h"
 #include "data/parquet/schema.h"
 
@@ -70,6 +71,7 @@ class RowAssembly {
     }
     RowJson object = RowJson::object();
     for (const ParquetNode& c : n.children) object[c.name] = value(c);
+    join_image_parts(object);
     return object;
   }
 
