@@ -2,13 +2,13 @@
 
 #include <zstd.h>
 
-#include <cmath>
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
-#include "base/utf8.h"
 #include "data/images/image_text.h"
 #include "data/parquet/class_names.h"
+#include "data/text/cell_values.h"
 
 namespace redco {
 
@@ -41,24 +41,6 @@ std::string_view slice(std::string_view bytes, i64 begin, i64 size) {
   if (begin < 0 || size < 0 || begin > n || size > n - begin)
     throw ContentsError("a batch is damaged: a value lies outside of its buffer");
   return bytes.substr(static_cast<std::size_t>(begin), static_cast<std::size_t>(size));
-}
-
-ArrowValues::Json real_or_null(double v) {
-  return std::isfinite(v) ? ArrowValues::Json(v) : ArrowValues::Json();
-}
-
-double half_of(u32 h) {
-  const int exponent = static_cast<int>(h >> 10 & 31);
-  const double fraction = h & 1023, sign = h >> 15 ? -1 : 1;
-  if (exponent == 31) return NAN;
-  return sign * (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25));
-}
-
-// Two's complement, the lowest byte first.
-double decimal_of(std::string_view bytes, int scale) {
-  double v = static_cast<signed char>(bytes.back()) >= 0 ? 0 : -1;
-  for (auto c = bytes.rbegin(); c != bytes.rend(); ++c) v = v * 256 + static_cast<std::uint8_t>(*c);
-  return v * std::pow(10.0, -scale);
 }
 
 ArrowValues::Json integer_at(std::string_view bytes, i64 width, bool is_signed, i64 i) {
@@ -231,10 +213,13 @@ ArrowValues::Json ArrowValues::stored(const ArrowField& f, const ArrowArray& a, 
       return f.class_names.empty() ? v : class_name(f.class_names, f.name, v);
     }
     case ArrowLayout::real:
-      if (f.width == 2) return real_or_null(half_of(number_at<std::uint16_t>(a.data, i)));
-      return real_or_null(f.width == 4 ? number_at<float>(a.data, i) : number_at<double>(a.data, i));
-    case ArrowLayout::decimal:
-      return decimal_of(slice(a.data, i * f.width, f.width), f.scale);
+      if (f.width == 2) return half_cell(number_at<std::uint16_t>(a.data, i));
+      return real_cell(f.width == 4 ? number_at<float>(a.data, i) : number_at<double>(a.data, i));
+    case ArrowLayout::decimal: {
+      std::string bytes(slice(a.data, i * f.width, f.width));  // the lowest byte first
+      std::ranges::reverse(bytes);
+      return decimal_of_bytes(bytes, f.scale);
+    }
     case ArrowLayout::fixed:
       return text(f, slice(a.data, i * f.width, f.width));
     case ArrowLayout::text: {
@@ -270,21 +255,12 @@ ArrowValues::Json ArrowValues::list(const ArrowField& f, const ArrowArray& a, i6
   Json items = Json::array();
   for (i64 k = begin; k < end; ++k) items.push_back(value(f.children[0], a.children[0], k));
   if (!f.is_map) return items;
-  Json map = Json::object();
-  const std::string &key = f.children[0].children[0].name, &content = f.children[0].children[1].name;
-  for (Json& item : items) {
-    if (!item.is_object() || !item[key].is_string()) return items;
-    map[item[key].get<std::string>()] = std::move(item[content]);
-  }
-  return map;
+  return map_cell(std::move(items), f.children[0].children[0].name, f.children[0].children[1].name);
 }
 
 ArrowValues::Json ArrowValues::text(const ArrowField& f, std::string_view bytes) {
   spend(bytes.size());
-  if (is_utf8(bytes)) return std::string(bytes);
-  if (f.is_text) throw ContentsError("column {} has a text that is not UTF-8", f.name);
-  if (const auto image = image_text_of(bytes)) return *image;
-  return nullptr;  // other binary data, which no pipeline reads
+  return text_cell(bytes, f.is_text, f.name);
 }
 
 }  // namespace redco

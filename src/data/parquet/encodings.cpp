@@ -4,14 +4,13 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/utf8.h"
-#include "data/images/image_text.h"
+#include "data/text/cell_values.h"
 
 namespace redco {
 
 namespace {
 
-using ValueJson = nlohmann::ordered_json;
+using ValueJson = CellJson;
 
 constexpr std::size_t kMaxTexts = std::size_t{512} << 20;  // bytes of the texts of a page
 
@@ -64,30 +63,14 @@ u64 bits_at(std::string_view bytes, std::size_t first, int width) {
   return v;
 }
 
-// A value of the leaf from its bytes; texts keep those of bytes columns that are UTF-8.
 ValueJson text_value(const ParquetNode& leaf, std::string_view bytes) {
-  if (is_utf8(bytes)) return std::string(bytes);
-  if (leaf.meaning == ParquetMeaning::text)
-    throw ContentsError("column {} has a text that is not UTF-8", leaf.name);
-  if (const auto image = image_text_of(bytes)) return *image;
-  return nullptr;  // other binary data, which no pipeline reads
+  return text_cell(bytes, leaf.meaning == ParquetMeaning::text, leaf.name);
 }
 
-ValueJson big_endian_decimal(const ParquetNode& leaf, std::string_view bytes) {
-  double v = bytes.empty() || static_cast<signed char>(bytes[0]) >= 0 ? 0 : -1;
-  for (const char c : bytes) v = v * 256 + static_cast<std::uint8_t>(c);
-  return v * std::pow(10.0, -leaf.scale);
+ValueJson half_value(std::string_view bytes) {
+  return half_cell(static_cast<std::uint16_t>(static_cast<std::uint8_t>(bytes[0]) |
+                                              static_cast<std::uint8_t>(bytes[1]) << 8));
 }
-
-double half_value(std::string_view bytes) {
-  const u32 h = static_cast<std::uint8_t>(bytes[0]) | u32{static_cast<std::uint8_t>(bytes[1])} << 8;
-  const int exponent = static_cast<int>(h >> 10 & 31);
-  const double fraction = h & 1023, sign = h >> 15 ? -1 : 1;
-  if (exponent == 31) return fraction == 0 ? sign * INFINITY : NAN;
-  return sign * (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25));
-}
-
-ValueJson real_value(double v) { return std::isfinite(v) ? ValueJson(v) : ValueJson(); }
 
 template <class T>
 ValueJson integer_value(const ParquetNode& leaf, T v) {
@@ -97,13 +80,14 @@ ValueJson integer_value(const ParquetNode& leaf, T v) {
 }
 
 ValueJson fixed_value(const ParquetNode& leaf, std::string_view bytes) {
-  if (leaf.meaning == ParquetMeaning::decimal) return big_endian_decimal(leaf, bytes);
-  if (leaf.meaning == ParquetMeaning::float16 && bytes.size() == 2) return real_value(half_value(bytes));
+  if (leaf.meaning == ParquetMeaning::decimal) return decimal_of_bytes(bytes, leaf.scale);
+  if (leaf.meaning == ParquetMeaning::float16 && bytes.size() == 2) return half_value(bytes);
   return text_value(leaf, bytes);
 }
 
 ValueJson bytes_value(const ParquetNode& leaf, std::string_view bytes) {
-  return leaf.meaning == ParquetMeaning::decimal ? big_endian_decimal(leaf, bytes) : text_value(leaf, bytes);
+  return leaf.meaning == ParquetMeaning::decimal ? ValueJson(decimal_of_bytes(bytes, leaf.scale))
+                                                 : text_value(leaf, bytes);
 }
 
 // Bytes of a value of a fixed size; 0: it has none.
@@ -131,9 +115,9 @@ ValueJson plain_value(const ParquetNode& leaf, Bytes& in) {
     case ParquetType::int64:
       return integer_value(leaf, in.number<i64>());
     case ParquetType::float32:
-      return real_value(in.number<float>());
+      return real_cell(in.number<float>());
     case ParquetType::float64:
-      return real_value(in.number<double>());
+      return real_cell(in.number<double>());
     case ParquetType::int96:
       return in.take(12).empty() ? ValueJson() : ValueJson();  // old time stamps
     case ParquetType::fixed:

@@ -9,12 +9,13 @@
 #include "data/images/image_text.h"
 #include "data/parquet/column_reader.h"
 #include "data/parquet/schema.h"
+#include "data/text/cell_values.h"
 
 namespace redco {
 
 namespace {
 
-using RowJson = nlohmann::ordered_json;
+using RowJson = CellJson;
 
 // Puts the values of the columns of a row group together.
 class RowAssembly {
@@ -63,7 +64,9 @@ class RowAssembly {
     if ((n.is_list || n.is_map) && n.children.size() == 1 && n.children[0].repeated) {
       const ParquetNode& repeated = n.children[0];
       RowJson list = value(repeated);
-      if (n.is_map) return map_of(list, repeated);
+      if (n.is_map && repeated.children.size() == 2)
+        return map_cell(std::move(list), repeated.children[0].name, repeated.children[1].name);
+      if (n.is_map) return list;
       // The repeated node only wraps its single child, unless it is the element itself (older writers).
       if (repeated.children.size() == 1 && repeated.name != "array" && !repeated.name.ends_with("_tuple"))
         for (RowJson& item : list) item = RowJson(std::move(item[repeated.children[0].name]));
@@ -73,17 +76,6 @@ class RowAssembly {
     for (const ParquetNode& c : n.children) object[c.name] = value(c);
     join_image_parts(object);
     return object;
-  }
-
-  static RowJson map_of(const RowJson& entries, const ParquetNode& entry) {
-    if (entry.children.size() != 2) return entries;
-    RowJson map = RowJson::object();
-    for (const RowJson& e : entries) {
-      const RowJson& key = e[entry.children[0].name];
-      if (!key.is_string()) return entries;
-      map[key.get<std::string>()] = e[entry.children[1].name];
-    }
-    return map;
   }
 
   std::vector<ParquetColumn>& columns_;
