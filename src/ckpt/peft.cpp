@@ -157,14 +157,19 @@ std::string own_name(const std::string& stored, const CanonicalName& canonical) 
   return stored.starts_with(prefix) ? canonical(stored.substr(prefix.size())) : "";
 }
 
-// Whether a tensor is the adapter of a layer that the model doesn't use (BERT's pooler), as PEFT makes for
-// target_modules: all-linear.
-bool is_idle(const std::vector<ParamSpec>& specs, const std::string& stored, const CanonicalName& canonical) {
-  const bool adapter = stored.ends_with(".lora_A.weight") || stored.ends_with(".lora_B.weight");
-  if (!adapter || !stored.starts_with(kAdapterPrefix)) return false;
-  const size_t begin = std::string_view(kAdapterPrefix).size(),
-               end = stored.size() - std::string_view(".lora_A.weight").size();
-  const std::string weight = canonical(stored.substr(begin, end - begin) + ".weight");
+// The module of A or B of an adapter, "q_proj" of "q_proj.lora_A.weight"; "" for other names.
+std::string module_of_adapter(const std::string& name) {
+  for (const std::string_view end : {".lora_A.weight", ".lora_B.weight"})
+    if (name.ends_with(end)) return name.substr(0, name.size() - end.size());
+  return "";
+}
+
+// Whether a tensor, without base_model.model., is the adapter of a layer that the model doesn't use (BERT's
+// pooler), as PEFT makes for target_modules: all-linear.
+bool is_idle(const std::vector<ParamSpec>& specs, const std::string& name, const CanonicalName& canonical) {
+  const std::string module = module_of_adapter(name);
+  if (module.empty()) return false;
+  const std::string weight = canonical(module + ".weight");
   return weight.empty() ||
          std::ranges::any_of(specs, [&](const ParamSpec& s) { return s.buffer && s.stored.name == weight; });
 }
@@ -299,7 +304,8 @@ std::vector<std::string> adapter_modules(const ModelParams& params, const PeftAd
   for (const ModelFiles::Located& l : files.tensors()) {
     const std::string& stored = l.entry->name;
     if (is_copy(stored)) continue;
-    if (is_idle(params.specs, stored, canonical)) {
+    if (stored.starts_with(kAdapterPrefix) &&
+        is_idle(params.specs, stored.substr(std::string_view(kAdapterPrefix).size()), canonical)) {
       log_once(LogLevel::info,
                fmt::format("[adapter] {}: ignored, because the model doesn't use the layer: {}",
                            adapter.folder, stored.substr(0, stored.find(".lora_"))));
@@ -314,7 +320,7 @@ std::vector<std::string> adapter_modules(const ModelParams& params, const PeftAd
           "modules_to_save",
           l.file->path(), excerpt(stored, 200));
     if (!a && !b) continue;
-    const std::string module = name.substr(0, name.size() - std::string_view(".lora_A.weight").size());
+    const std::string module = module_of_adapter(name);
     if (std::find(linear.begin(), linear.end(), module) == linear.end())
       throw ContentsError(
           "[adapter] {}: '{}': the model has no linear layer {}. The adapter was made for another model",
@@ -351,8 +357,7 @@ void load_adapter(ParamTree& tree, const PeftAdapter& adapter, const CanonicalNa
     selected[i] = selected[i] || !tree.specs()[i].adapter.weight.empty();
   ParamTree trained = tree.subset(selected);
   const CanonicalName named = [&](const std::string& n) {
-    return is_copy(n) || is_idle(tree.specs(), std::string(kAdapterPrefix) + n, canonical) ? std::string()
-                                                                                           : canonical(n);
+    return is_copy(n) || is_idle(tree.specs(), n, canonical) ? std::string() : canonical(n);
   };
   load_params(trained, ModelFiles::open(adapter.folder, kAdapterStem), named, {}, kAdapterPrefix);
 }

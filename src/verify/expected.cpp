@@ -151,9 +151,11 @@ Expected Expected::open(const std::string& folder, const std::string& file) {
 
 std::vector<std::string> Expected::names() const {
   std::vector<std::string> out;
+  std::map<std::string, std::string> renamed;  // by the names in the file
+  for (const auto& [name, stored] : stored_) renamed[stored] = name;
   for (const auto& t : file_->entries()) {
-    const auto given = names_given_.find(t.name);
-    out.push_back(given == names_given_.end() ? t.name : given->second);
+    const auto at = renamed.find(t.name);
+    out.push_back(at == renamed.end() ? t.name : at->second);
   }
   return out;
 }
@@ -164,7 +166,6 @@ void Expected::rename_parameters(const CanonicalName& canonical) {
       const std::string name = canonical(t.name.substr(kind.size()));
       if (name.empty() || kind + name == t.name || file_->find(kind + name)) continue;
       stored_[kind + name] = t.name;
-      names_given_[t.name] = kind + name;
     }
 }
 

@@ -64,7 +64,7 @@ class Expected {
   const std::string& stored(const std::string& name) const;  // the name in the file
 
   std::string path_, task_;
-  std::map<std::string, std::string> stored_, names_given_;  // by the model's name, and by the file's
+  std::map<std::string, std::string> stored_;  // names in the file by the model's, where they differ
   std::shared_ptr<ckpt::SafetensorsFile> file_;
   struct Tolerance {
     double max_abs_diff, max_abs;

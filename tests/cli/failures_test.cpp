@@ -53,18 +53,19 @@ class Failures : public Cli {
     EXPECT_TRUE(until([&] { return left() == 0; })) << what;
   }
 
-  // Kills the second rank of the job that runs in this test's folder. Returns the number of such processes.
-  int kill_rank_1() const {
-    int killed = 0;
+  // Sends a signal to the second rank of the job that runs in this test's folder. Returns the number of such
+  // processes.
+  int signal_rank_1(int signal) const {
+    int found = 0;
     for (const auto& p : std::filesystem::directory_iterator("/proc")) {
       std::error_code gone;
       if (std::filesystem::read_symlink(p.path() / "cwd", gone) != dir_.path()) continue;
       if (slurp(p.path() / "environ").find(std::string("OMPI_COMM_WORLD_RANK=1") + '\0') == std::string::npos)
         continue;
-      kill(std::atoi(p.path().filename().c_str()), SIGKILL);
-      ++killed;
+      kill(std::atoi(p.path().filename().c_str()), signal);
+      ++found;
     }
-    return killed;
+    return found;
   }
 
   static TempDir* built_;
@@ -186,7 +187,7 @@ TEST_F(Failures, ALostRankIsStartedAgain) {
   good(with("whole"));
   const pid_t pid = start(with("run"));
   ASSERT_TRUE(until([&] { return has("run/checkpoints/last/model.safetensors"); })) << read("stderr");
-  EXPECT_EQ(kill_rank_1(), 1);
+  EXPECT_EQ(signal_rank_1(SIGKILL), 1);
   const Ran r = wait(pid);
   EXPECT_EQ(r.code, 0) << r.err;
   EXPECT_EQ(lines_with(r.err, "killed by signal 9"), 1) << r.err;
@@ -207,7 +208,7 @@ TEST_F(Failures, ALostRankIsStartedAgain) {
   ASSERT_TRUE(until([&] {
     return has("copied/metrics.jsonl") && lines_with(read("copied/metrics.jsonl"), "\"step\":") >= 8;
   })) << read("stderr");
-  EXPECT_EQ(kill_rank_1(), 1);
+  EXPECT_EQ(signal_rank_1(SIGKILL), 1);
   const Ran c = wait(second);
   EXPECT_EQ(c.code, 0) << c.err;
   EXPECT_EQ(lines_with(c.err, "restart 1 of 3 in 1 s from the newest buddy checkpoint"), 1) << c.err;
@@ -225,16 +226,7 @@ TEST_F(Failures, AStoppedRankIsNamed) {
   ASSERT_TRUE(until([&] { return has("run/metrics.jsonl") && !read("run/metrics.jsonl").empty(); }))
       << read("stderr");
   std::this_thread::sleep_for(std::chrono::milliseconds(500));  // a report with phase and step
-  int stopped = 0;
-  for (const auto& p : std::filesystem::directory_iterator("/proc")) {
-    std::error_code gone;
-    if (std::filesystem::read_symlink(p.path() / "cwd", gone) != dir_.path()) continue;
-    if (slurp(p.path() / "environ").find(std::string("OMPI_COMM_WORLD_RANK=1") + '\0') == std::string::npos)
-      continue;
-    kill(std::atoi(p.path().filename().c_str()), SIGSTOP);
-    ++stopped;
-  }
-  EXPECT_EQ(stopped, 1);
+  EXPECT_EQ(signal_rank_1(SIGSTOP), 1);
   const Ran r = wait(pid);
   EXPECT_EQ(r.code, 5) << r.err;
   EXPECT_EQ(lines_with(r.err, "no message for 2 s from rank 1 on "), 1) << r.err;
