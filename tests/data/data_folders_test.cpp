@@ -122,6 +122,9 @@ TEST(DataFolders, SavedDataSets) {
     spill(dir / "d/train/state.json", text);
     EXPECT_THAT(error_text<ContentsError>([&] { names_in(dir / "d", false); }), ::testing::HasSubstr(what));
   }
+  spill(dir / "d/dataset_dict.json", R"({"splits": ["."]})");
+  EXPECT_THAT(error_text<ContentsError>([&] { names_in(dir / "d", false); }),
+              ::testing::HasSubstr("expected the names of files"));
 }
 
 TEST(DataFolders, FormatsByName) {

@@ -117,7 +117,9 @@ nlohmann::json read_state(const std::string& path) {
 
 // A name of a file or folder in this folder.
 std::string plain_name(const nlohmann::json& j, const std::string& path) {
-  if (!j.is_string() || j.get<std::string>().find('/') != std::string::npos || j == "" || j == "..")
+  const bool plain = j.is_string() && j != "" && j != "." && j != ".." &&
+                     j.get<std::string>().find('/') == std::string::npos;
+  if (!plain)
     throw ContentsError("{}: expected the names of files in the folder. Save the data set again", path);
   return j.get<std::string>();
 }

@@ -11,9 +11,9 @@ namespace redco {
 
 using CellJson = nlohmann::ordered_json;
 
-// A text, or the bytes of a binary column: those that are UTF-8 are a text, the file of an image is a data
-// URI (data/images/image_text.h), and others are null, because no pipeline reads them. ContentsError without
-// the place: a text (is_text) that is not UTF-8.
+// A text, or the bytes of a binary column: UTF-8 is a text, the file of an image a data URI
+// (data/images/image_text.h), and anything else null, because no pipeline reads it. ContentsError without the
+// place: a text (is_text) that is not UTF-8.
 CellJson text_cell(std::string_view bytes, bool is_text, const std::string& column);
 
 CellJson real_cell(double v);
