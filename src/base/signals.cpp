@@ -20,7 +20,7 @@ namespace redco {
 
 namespace {
 
-constexpr std::array<int, 4> kSignals{SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+constexpr std::array<int, 4> kEndingSignals{SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 // `timeout` and some batch systems signal both a process and its group; this counts as one request.
 constexpr auto kSameRequest = std::chrono::milliseconds(500);
 
@@ -103,7 +103,7 @@ void send_early_request() {
 void change_mask(int how) {
   sigset_t set;
   sigemptyset(&set);
-  for (const int s : kSignals) sigaddset(&set, s);
+  for (const int s : kEndingSignals) sigaddset(&set, s);
   pthread_sigmask(how, &set, nullptr);
 }
 
@@ -124,7 +124,7 @@ void catch_signals() {
     act.sa_handler = redco_catch_signal;
     act.sa_flags = SA_RESTART;
     sigemptyset(&act.sa_mask);
-    for (const int s : kSignals) {
+    for (const int s : kEndingSignals) {
       struct sigaction before {};
       sigaction(s, nullptr, &before);
       if (before.sa_handler != SIG_IGN) sigaction(s, &act, nullptr);

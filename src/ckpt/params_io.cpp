@@ -180,8 +180,10 @@ void check_shapes_and_types(const ParamTree& tree, const Held& held, const MoreR
       const ModelFiles::Located& l = *held.at(s.stored.tensor(k));
       const bool fits = more.fits(l.entry->shape, s.stored.shape);
       if (l.entry->shape != s.stored.shape && !fits)
-        throw ContentsError("[checkpoint] {}: {} has shape {}, but config.json gives {}", l.file->path(),
-                            l.entry->name, to_string(l.entry->shape), to_string(s.stored.shape));
+        throw ContentsError(
+            "[checkpoint] {}: {} has shape {}, but the model's config (config.json and the "
+            "job's model.* keys) gives {}",
+            l.file->path(), l.entry->name, to_string(l.entry->shape), to_string(s.stored.shape));
       if (!is_float(l.entry->type))
         throw ContentsError("[checkpoint] {}: {} is {}, expected a floating type", l.file->path(),
                             l.entry->name, name_of(l.entry->type));

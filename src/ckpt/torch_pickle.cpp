@@ -18,7 +18,7 @@ namespace {
 // Ten objects and thirty items per tensor: enough for 100 000 tensors.
 constexpr size_t kMaxObjects = 1'000'000;
 constexpr size_t kMaxItems = 8'000'000;
-constexpr size_t kMaxDims = 32;
+constexpr size_t kMostDims = 32;
 constexpr size_t kMaxText = 1 << 16;
 
 enum class Kind : std::uint8_t {
@@ -208,7 +208,7 @@ class Reader {
         return;
       }
       case '(':
-        if (marks_.size() == kMaxDims) fail("more than {} open marks", kMaxDims);
+        if (marks_.size() == kMostDims) fail("more than {} open marks", kMostDims);
         marks_.push_back(stack_.size());
         return;
       case 'N':
@@ -366,7 +366,7 @@ class Reader {
         if (i.kind != Kind::integer || i.n < 0) fail("a tensor's {} is not a list of sizes", what);
         out.push_back(i.n);
       }
-      if (out.size() > kMaxDims) fail("a tensor of {} dims, expected at most {}", out.size(), kMaxDims);
+      if (out.size() > kMostDims) fail("a tensor of {} dims, expected at most {}", out.size(), kMostDims);
       return out;
     };
     const Shape shape = numbers(a[2], "shape"), steps = numbers(a[3], "strides");

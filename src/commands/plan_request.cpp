@@ -141,6 +141,7 @@ PlanRequest plan_request(const JobConfig& job, const Assembly& parts, Pipeline& 
   r.step = step_options(job.train, job.parallel, training_storage(job).weights);
   r.checkpoint = job.checkpoint;
   r.buddy = job.fault.buddy;
+  r.answer_batch = job.eval.per_device_batch_size;
   r.compute = job.train.compute_dtype;
   return r;
 }

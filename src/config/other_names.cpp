@@ -106,8 +106,13 @@ const std::vector<OtherName>& other_names() {
       {"lora_alpha", "train.lora.alpha", "", ""},
       {"lora_dropout", "train.lora.dropout", "", ""},
       {"lora_target_modules", "train.lora.target_modules", "", ""},
-      {"load_in_8bit", "model.weight_dtype", "bf16", "redco has no 8-bit weights"},
-      {"load_in_4bit", "model.weight_dtype", "bf16", "redco has no 4-bit weights"},
+      {"lora", "train.lora.rank", "", "beside alpha, dropout and target_modules"},
+      {"peft", "train.lora.rank", "", "beside alpha, dropout and target_modules"},
+      {"peft_config", "train.lora.rank", "", "beside alpha, dropout and target_modules"},
+      {"targets", "train.lora.target_modules", "", ""},
+      {"load_in_8bit", "model.weight_dtype", "int8", ""},
+      {"load_in_4bit", "model.weight_dtype", "int4", ""},
+      {"quantization", "model.weight_dtype", "", ""},
       // GenerationConfig
       {"do_sample", "predict.temperature", "", "0 chooses the most likely token, above 0 samples"},
       {"max_tokens", "predict.max_new_tokens", "", ""},
@@ -145,8 +150,12 @@ std::string counterpart(std::string_view key, std::string_view section) {
 }
 
 bool is_other_name_of_model(std::string_view key) {
-  const std::string_view names[] = {"name_or_path", "model_name_or_path", "pretrained_model_name_or_path",
-                                    "model_name", "tokenizer_name"};
+  const std::string_view names[] = {"name_or_path", "model_name_or_path",  "pretrained_model_name_or_path",
+                                    "model_name",   "tokenizer_name",      "lora",
+                                    "lora_r",       "lora_rank",           "lora_alpha",
+                                    "lora_dropout", "lora_target_modules", "peft",
+                                    "peft_config",  "load_in_8bit",        "load_in_4bit",
+                                    "quantization"};
   return std::ranges::find(names, key) != std::end(names);
 }
 

@@ -27,14 +27,6 @@ bool is_name(std::string_view s) {
   });
 }
 
-// A number of decimal digits only; -1 for any other text.
-i64 digits(std::string_view s) {
-  i64 n = -1;
-  if (s.empty() || s.size() > 9 || s.find_first_not_of("0123456789") != std::string_view::npos) return -1;
-  std::from_chars(s.data(), s.data() + s.size(), n);
-  return n;
-}
-
 int parse_slots(std::string_view text, const std::string& where) {
   const i64 n = digits(text);
   if (n < 1 || n > kMostSlots)
@@ -214,6 +206,13 @@ bool is_address(std::string_view name) {
 }
 
 }  // namespace
+
+i64 digits(std::string_view s) {
+  i64 n = -1;
+  if (s.empty() || s.size() > 9 || s.find_first_not_of("0123456789") != std::string_view::npos) return -1;
+  std::from_chars(s.data(), s.data() + s.size(), n);
+  return n;
+}
 
 std::string brief_name(std::string_view name) {
   std::string out(is_address(name) ? name : name.substr(0, name.find('.')));

@@ -27,6 +27,9 @@ struct Host {
   HostLogin login{};
   bool operator==(const Host&) const = default;
 };
+// A number of at most nine decimal digits; -1 for any other text.
+i64 digits(std::string_view s);
+
 // An entry of parallel.hosts: "node1:8 user=ann port=2222".
 std::string text_of(const Host& host);
 

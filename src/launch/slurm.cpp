@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/error.h"
 #include "base/words.h"
@@ -13,16 +12,6 @@ namespace redco {
 namespace {
 
 constexpr std::size_t kMostNodes = 1 << 16;
-
-// A number of decimal digits only; -1 for any other text.
-i64 digits(std::string_view s) {
-  i64 n = -1;
-  if (s.empty() || s.size() > 9 ||
-      !std::all_of(s.begin(), s.end(), [](char c) { return c >= '0' && c <= '9'; }))
-    return -1;
-  std::from_chars(s.data(), s.data() + s.size(), n);
-  return n;
-}
 
 }  // namespace
 

@@ -11,8 +11,6 @@ namespace {
 
 constexpr auto kNone = std::string_view::npos;
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != kNone; }
-
 // The text between the first `begin` and the next character of `ends`; "" without `begin`. Spaces after
 // `begin` are skipped.
 std::string between(std::string_view text, std::string_view begin, std::string_view ends) {
@@ -51,12 +49,12 @@ bool is_start_failure_line(std::string_view line) {
       "orted: not found",        "orted: No such file"};
   return std::any_of(kBegins.begin(), kBegins.end(),
                      [&](std::string_view b) { return line.starts_with(b); }) ||
-         std::any_of(kParts.begin(), kParts.end(), [&](std::string_view p) { return contains(line, p); });
+         std::any_of(kParts.begin(), kParts.end(), [&](std::string_view p) { return line.find(p) != kNone; });
 }
 
 StartFailure find_start_failure(std::string_view text) {
   using Kind = StartFailure::Kind;
-  if (contains(text, "plm_rsh_agent")) return {Kind::no_ssh, "", ""};
+  if (text.find("plm_rsh_agent") != kNone) return {Kind::no_ssh, "", ""};
   if (const std::string host = between(text, "Could not resolve hostname ", ":\n"); !host.empty())
     return {Kind::unknown_name, host, ""};
   if (const std::string host = between(text, "connect to host ", " \n"); !host.empty()) {
@@ -65,19 +63,19 @@ StartFailure find_start_failure(std::string_view text) {
     return {Kind::no_connection, host, colon == kNone ? "" : std::string(line.substr(colon + 2))};
   }
   if (const std::string host = between(text, "Connection to ", " \n");
-      !host.empty() && contains(text, "timed out"))
+      !host.empty() && text.find("timed out") != kNone)
     return {Kind::no_connection, host, "Connection timed out"};
   if (const std::string_view line = line_with(text, "Permission denied ("); !line.empty())
     return {Kind::denied, host_that_denies(line), ""};
-  if (contains(text, "Host key verification failed"))
+  if (text.find("Host key verification failed") != kNone)
     return {Kind::unknown_key, between(text, "key is known for ", " \n"), ""};
-  if (contains(text, "orted: ")) return {Kind::no_open_mpi, "", ""};
+  if (text.find("orted: ") != kNone) return {Kind::no_open_mpi, "", ""};
   if (const std::string program = between(text, "Executable: ", "\n"); !program.empty())
     return {Kind::no_program, between(text, "Node: ", "\n"), program};
   if (const std::string folder = between(text, "Working directory: ", "\n"); !folder.empty())
     return {Kind::no_folder, between(text, "Node: ", "\n"), folder};
-  if (contains(text, "not enough slots available")) return {Kind::slots, "", ""};
-  if (contains(text, "processes than cpus")) return {Kind::cores, "", ""};
+  if (text.find("not enough slots available") != kNone) return {Kind::slots, "", ""};
+  if (text.find("processes than cpus") != kNone) return {Kind::cores, "", ""};
   return {};
 }
 

@@ -342,6 +342,12 @@ void ModelConfig::finish() {
     }
   }
   if (state_->any_problem()) report();
+  for (const std::string key : {"dtype", "torch_dtype"})
+    if (state_->overridden.count(key))
+      log_once(LogLevel::info,
+               fmt::format("[model] {}={} has no effect: redco computes in train.compute_dtype, and frozen "
+                           "weights are stored in model.weight_dtype",
+                           state_->job_key(key), state_->json[key].dump().substr(0, 120)));
   if (state_->without_effect.empty()) return;
   log_once(LogLevel::info,
            fmt::format("[model] {}: ignored, because transformers {} has no such keys for model_type {}: {}",

@@ -54,6 +54,12 @@ struct Batch {
   const Tensor& operator[](const std::string& name) const;
 };
 
+// Answers that the model gives between the steps of a training. A row is a prompt and its answer.
+struct PlannedRollouts {
+  i64 answers = 0;  // in an epoch, of all replicas
+  i64 max_new_tokens = 0;
+};
+
 // A named sum (not a mean) over the micro-batch: a one-element tensor.
 struct LossTerm {
   std::string name;
@@ -231,6 +237,9 @@ class Pipeline {
   // again when a run resumes inside an epoch. Examples that depend on the current parameters (rollouts) can't
   // be repeated then: keep them in state(), see examples_to_json().
   virtual std::shared_ptr<const Dataset> source(const ParamTree& params, const StepContext& ctx);
+  // What source() samples from the model in an epoch (sample() of pipeline/rollouts.h), for the memory in a
+  // plan. Default: nothing.
+  virtual PlannedRollouts planned_rollouts() const { return {}; }
   // Values about the examples of the last source() (mean return of the episodes), the same on every rank.
   // metrics.jsonl has them next to the losses.
   virtual std::map<std::string, double> notes() const { return {}; }

@@ -11,6 +11,7 @@
 #include "base/words.h"
 #include "comm/group.h"
 #include "data/index/epoch_order.h"
+#include "generate/forward_pass.h"
 #include "generate/generate.h"
 #include "generate/text_stream.h"
 #include "ops/create.h"
@@ -75,6 +76,18 @@ void on_replica(const ParamTree& params, const std::vector<i64>& items,
 }
 
 }  // namespace
+
+void trace_sample(const Model& model, const ParamTree& params, i64 rows, i64 prompt, i64 length) {
+  REDCO_CHECK(Context::current().is_meta() && rows >= 1 && prompt >= 1 && prompt < length, "{} x ({} of {})",
+              rows, prompt, length);
+  on_replica(params, {}, [&](const ParamTree& whole, const std::vector<i64>&) {
+    trace_generation(model, whole, rows, 0, prompt, length, GenerationSettings().cache_dtype, [] {});
+    Batch b;
+    b.shape = {.rows = rows, .mine = {0, rows}, .length = length};
+    add_token_rows(b, model, {});
+    token_log_probs(model, whole, b, {});
+  });
+}
 
 std::vector<std::vector<Rollout>> sample(const Pipeline& pipeline, const ParamTree& params,
                                          std::span<const std::vector<i32>> prompts, const TextGeneration& g,

@@ -30,6 +30,10 @@ std::vector<std::vector<Rollout>> sample(const Pipeline& pipeline, const ParamTr
                                          std::span<const std::vector<i32>> prompts,
                                          const TextGeneration& generation, i64 first_ordinal = 0);
 
+// What sample() allocates, on a meta context: `rows` answers of a replica together, with prompts of `prompt`
+// tokens and `length` tokens of prompt and answer. REQUIRES: a decoder, 1 <= prompt < length.
+void trace_sample(const Model& model, const ParamTree& params, i64 rows, i64 prompt, i64 length);
+
 // A number for each example, in order and the same on every rank: rewards of answers by a frozen model.
 // `score` returns [rows] of examples on one replica, at most batch_size; the length of `shape` is that of
 // their longest field of ids. Nothing is recorded on the tape. Collective: call it in source().

@@ -7,7 +7,7 @@
 
 namespace redco {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 ScoredTexts scored_texts(const std::vector<std::string>& outputs) {
   ScoredTexts out;

@@ -68,6 +68,10 @@ class Grpo : public Pipeline {
     return answers_.source(ctx, "grpo", settings->grpo.num_iterations,
                            [&] { return roll_out(params, ctx.epoch); });
   }
+  PlannedRollouts planned_rollouts() const override {
+    const GrpoSettings& o = settings->grpo;
+    return {.answers = o.prompts_per_epoch * o.num_generations, .max_new_tokens = o.max_new_tokens};
+  }
   std::map<std::string, double> notes() const override { return answers_.notes(); }
   std::string state() const override { return answers_.state(); }
   void restore(const std::string& json) override { answers_.restore(json); }

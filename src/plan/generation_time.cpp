@@ -10,13 +10,6 @@ namespace redco {
 
 namespace {
 
-i64 ops_of(const Ledger& ledger) {
-  i64 n = 0;
-  for (const LedgerLine& l : ledger.lines()) n += l.count;
-  for (const LedgerLine& l : ledger.collectives()) n -= l.count;
-  return n;
-}
-
 // What the ranks of a model copy tell each other to choose the most likely token of each row.
 void exchange_choices(Group& mp, i64 rows) {
   const auto n = static_cast<std::size_t>(rows);
@@ -44,7 +37,7 @@ GenerationTime time_on(const GenerationRequest& r, int rank) {
     forward(*r.model, params, cache, r.rows, n, std::span(ids).first(static_cast<std::size_t>(r.rows * n)),
             begin, {});
     exchange_choices(replica->group(Axis::mp), r.rows);
-    return timeline.time(ops_of(*replica->ledger()));
+    return timeline.time(replica->ledger()->ops());
   };
   // The second pass of each kind finds in the caches what the one before has left there.
   for (const bool last : {false, true}) {

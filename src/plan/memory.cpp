@@ -103,6 +103,8 @@ TraceRequest CandidateMemory::trace_request(const PlanSetting& s, int rank) {
                  .compute = request_.compute};
   for (int r = 0; request_.buddy && s.mesh.ranks() > 1 && r < s.mesh.ranks(); ++r)
     t.buddy_hosts.push_back(request_.machines.host_of(r));
+  const i64 answers = request_.pipeline->planned_rollouts().answers;
+  t.answer_rows = std::min(request_.answer_batch.value_or(s.per_device), ceil_div(answers, s.mesh.dp()));
   t.step.recompute_blocks = s.recompute;
   t.step.sharding = s.sharding;
   return t;
@@ -124,6 +126,7 @@ PlanCandidate CandidateMemory::of(const PlanSetting& s, int rank, Trace* out) {
   m.gradients = trace.gradients;
   m.optimizer = trace.optimizer;
   m.activations = trace.high_water - m.parameters - m.gradients - m.optimizer;
+  m.rollouts = std::max<i64>(0, trace.rollouts_high_water - trace.high_water);
   m.buffers = staging_bytes(trace.collectives, s.mesh);
   m.checkpoint = trace.checkpoint;
   m.buddy = trace.buddy;

@@ -176,6 +176,11 @@ PlanReport make_plan(const PlanRequest& r) {
   out.n_parameters = memory.n_parameters();
   out.n_trained = memory.n_trained();
   out.notes = r.assumed;
+  if (const PlannedRollouts a = r.pipeline->planned_rollouts(); a.answers > 0)
+    out.notes.push_back(
+        fmt::format("FLOPs and time are those of a step, without the {} of up to {} tokens that are sampled "
+                    "before each epoch",
+                    counted(a.answers, "answer"), a.max_new_tokens));
   const StateSharding wanted = r.step.sharding;
   if (r.search) {
     const PlanCandidate best = search_setting(r, memory, wanted, false, &out.next);

@@ -31,6 +31,8 @@ struct PlanRequest {
   StepOptions step;  // with the sharding of its state
   CheckpointSettings checkpoint{};
   bool buddy = false;  // fault.buddy
+  // Answers that a replica samples together; nullopt: as many as rows of a micro-batch.
+  std::optional<i64> answer_batch;
   ComputeDType compute = ComputeDType::fp32;
   std::vector<std::string> assumed;        // sentences about what was assumed
   std::shared_ptr<const CostModel> model;  // of the machines' speed; null: no time is predicted
@@ -45,9 +47,10 @@ struct RankMemory {
   i64 buffers = 0;      // staging of collectives
   i64 checkpoint = 0;   // the copy of a background save
   i64 buddy = 0;        // buddy checkpoints that it keeps, in shared memory
+  i64 rollouts = 0;     // what sampling answers between the steps needs beyond a step
   i64 base = 0;         // the process itself: program, libraries, their tables
   i64 total() const {
-    return parameters + gradients + optimizer + activations + buffers + checkpoint + buddy + base;
+    return parameters + gradients + optimizer + activations + rollouts + buffers + checkpoint + buddy + base;
   }
 };
 

@@ -36,10 +36,15 @@ nlohmann::ordered_json setting_json(const PlanSetting& s) {
 }
 
 nlohmann::ordered_json memory_json(const RankMemory& m) {
-  return {{"parameters", m.parameters}, {"gradients", m.gradients},
-          {"optimizer", m.optimizer},   {"activations", m.activations},
-          {"buffers", m.buffers},       {"checkpoint", m.checkpoint},
-          {"buddy", m.buddy},           {"base", m.base},
+  return {{"parameters", m.parameters},
+          {"gradients", m.gradients},
+          {"optimizer", m.optimizer},
+          {"activations", m.activations},
+          {"rollouts", m.rollouts},
+          {"buffers", m.buffers},
+          {"checkpoint", m.checkpoint},
+          {"buddy", m.buddy},
+          {"base", m.base},
           {"total", m.total()}};
 }
 
@@ -118,6 +123,7 @@ std::string to_text(const PlanReport& r) {
                         {"gradients", m.gradients},
                         {"optimizer", m.optimizer},
                         {"activations", m.activations},
+                        {.name = "sampled answers", .bytes = m.rollouts, .optional = true},
                         {"buffers", m.buffers},
                         {.name = "checkpoint", .bytes = m.checkpoint, .optional = true},
                         {.name = "buddy checkpoints", .bytes = m.buddy, .optional = true},

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "pipeline/rollouts.h"
 #include "train/buddy.h"
 #include "train/checkpoint_files.h"
 #include "train/prefetch.h"
@@ -38,13 +39,6 @@ struct OneTrace {
   Trace trace;
   i64 batch_bytes = 0;  // of the first micro-batch
 };
-
-i64 ops_of(const Ledger& ledger) {
-  i64 n = 0;
-  for (const LedgerLine& l : ledger.lines()) n += l.count;
-  for (const LedgerLine& l : ledger.collectives()) n -= l.count;
-  return n;
-}
 
 OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
   const auto context = Context::meta(r.mesh, r.rank);
@@ -111,7 +105,13 @@ OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
       timeline.begin();
       context->keep_ledger();
       step.run(all, offsets, 2, 0, 1e-4, {});
-      out.trace.time = timeline.time(ops_of(*context->ledger()));
+      out.trace.time = timeline.time(context->ledger()->ops());
+    }
+    if (r.answer_rows > 0) {
+      const i64 answer = r.pipeline->planned_rollouts().max_new_tokens;
+      const i64 length = std::max(r.length, i64{2}), prompt = std::max(i64{1}, length - answer);
+      trace_sample(*r.pipeline->model, params, r.answer_rows, prompt, length);
+      out.trace.rollouts_high_water = context->arena().high_water();
     }
   }
   return out;

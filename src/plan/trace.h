@@ -19,6 +19,7 @@ struct TraceRequest {
   i64 global_batch = 1, per_device = 1;
   i64 length = 1, target_length = 1;
   StepOptions step;
+  i64 answer_rows = 0;  // answers that this replica samples together between the steps (rollouts)
   CheckpointSettings checkpoint{};
   std::vector<int> buddy_hosts{};  // the host of each rank, with buddy checkpoints; empty: without
   ComputeDType compute = ComputeDType::fp32;
@@ -32,7 +33,8 @@ struct Trace {
   double flops = 0;                            // exceeds i64 for large models and batches
   // Bytes of tensors on this rank.
   i64 parameters = 0, gradients = 0, optimizer = 0;
-  i64 high_water = 0;  // of the whole arena
+  i64 high_water = 0;           // of the whole arena, in a step
+  i64 rollouts_high_water = 0;  // of the whole arena, while answers are sampled; 0: none are
   // Of a background save, on the rank that writes the most.
   i64 checkpoint = 0;
   i64 buddy = 0;       // of the buddy checkpoints that this rank keeps

@@ -30,6 +30,12 @@ std::vector<LedgerLine> Ledger::lines() const {
   return out;
 }
 
+i64 Ledger::ops() const {
+  i64 n = 0;
+  for (const Entry& e : entries_) n += e.is_collective ? 0 : e.line.count;
+  return n;
+}
+
 std::vector<LedgerLine> Ledger::collectives() const {
   std::vector<LedgerLine> out;
   for (const auto& e : entries_)

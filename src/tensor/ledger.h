@@ -28,6 +28,7 @@ class Ledger {
 
   std::vector<LedgerLine> lines() const;        // in order of first occurrence
   std::vector<LedgerLine> collectives() const;  // only lines of collectives
+  i64 ops() const;                              // how many were run
   void reset();
 
  private:

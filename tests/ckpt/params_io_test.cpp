@@ -239,8 +239,10 @@ TEST(ParamsIo, FilesOfAnotherModelAreErrors) {
       return "no error";
     };
     ModelParams wider = small_model(8, 11);
-    EXPECT_THAT(message(wider),
-                ::testing::HasSubstr("wte.weight has shape (10, 8), but config.json gives (11, 8)"));
+    EXPECT_THAT(
+        message(wider),
+        ::testing::HasSubstr(
+            "wte.weight has shape (10, 8), but the model's config (config.json and the job's model.* keys) gives (11, 8)"));
     ModelParams more = model;
     more.specs.push_back(
         {.name = "h.1.x", .shape = {8}, .kind = ParamKind::norm, .stored = {"h.1.x", {8}, false, 0}});

@@ -188,10 +188,10 @@ TEST_F(Workdir, HasExactlyTheListedNames) {
   const std::string old = id();
   std::vector<std::string> first = names_in("run");
   for (const char* later : {workdir::kPrevious, workdir::kMoving}) first.emplace_back(later);
-  EXPECT_THAT(first, testing::UnorderedElementsAreArray(listed));
+  EXPECT_THAT(first, ::testing::UnorderedElementsAreArray(listed));
   // A new run inherits none of them.
   good(train({"train.max_steps=5", "checkpoint.resume=never"}));
-  EXPECT_THAT(names_in("run/previous/" + old), testing::UnorderedElementsAreArray(of_run));
+  EXPECT_THAT(names_in("run/previous/" + old), ::testing::UnorderedElementsAreArray(of_run));
   EXPECT_FALSE(has("run/profile"));
   EXPECT_FALSE(has("run/calls"));
 }

@@ -56,6 +56,21 @@ TEST(PlanJob, MeshAndBatchComeFromTheJob) {
   EXPECT_THAT(p.machines, HasSubstr("this machine"));
 }
 
+// A large batch of answers needs more memory than a step of one row.
+TEST(PlanJob, AnswersSampledBetweenTheStepsAreInItsMemory) {
+  const Words grpo = {"pipeline=grpo", "grpo.num_generations=64", "grpo.max_new_tokens=8",
+                      "train.global_batch_size=1"};
+  const PlanReport few = plan(grpo);
+  Words more = grpo;
+  more.push_back("eval.per_device_batch_size=64");
+  const PlanReport many = plan(more);
+  EXPECT_EQ(few.memory.rollouts, 0);
+  EXPECT_GT(many.memory.rollouts, 0);
+  EXPECT_EQ(many.memory.total(), few.memory.total() + many.memory.rollouts);
+  EXPECT_THAT(to_text(many), HasSubstr("sampled answers"));
+  EXPECT_THAT(many.notes, Contains(HasSubstr("answers of up to 8 tokens")));
+}
+
 TEST(PlanJob, AssumptionsAreListed) {
   const PlanReport p = plan({});
   EXPECT_EQ(p.length, 16);

@@ -17,7 +17,7 @@ using test::job_of;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 using Words = std::vector<std::string>;
 
 class ShowData : public ::testing::Test {

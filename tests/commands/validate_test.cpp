@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 using Words = std::vector<std::string>;
 
 Words words(const Words& more) {

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 using Json = nlohmann::json;
 using test::spill;
 
-const std::string kFixtures = REDCO_FIXTURES;
+const std::string kPairFixtures = REDCO_FIXTURES;
 using Texts = std::vector<std::pair<std::string, std::string>>;
 
 class Pairs : public ::testing::Test {
@@ -145,13 +145,13 @@ TEST_F(Pairs, RowsOfCsvMayHaveLineBreaks) {
 
 // Ids of sources and targets against transformers (scripts/make_seq2seq_fixtures.py).
 TEST_F(Pairs, IdsEqualTransformers) {
-  std::ifstream in(kFixtures + "/seq2seq/pairs.jsonl");
+  std::ifstream in(kPairFixtures + "/seq2seq/pairs.jsonl");
   std::map<std::string, std::unique_ptr<Tokenizer>> tokenizers;
   int n = 0;
   for (std::string line; std::getline(in, line); ++n) {
     const Json j = Json::parse(line);
     auto& t = tokenizers[j["tokenizer"]];
-    if (!t) t = load_tokenizer(kFixtures + "/tokenizers/" + j["tokenizer"].get<std::string>());
+    if (!t) t = load_tokenizer(kPairFixtures + "/tokenizers/" + j["tokenizer"].get<std::string>());
     PairSettings s;
     s.source_prefix = j["prefix"];
     s.max_source_length = j["max_source_length"];
@@ -171,7 +171,7 @@ TEST_F(Pairs, IdsEqualTransformers) {
 // The codes of src_lang and tgt_lang replace the tokenizer.json's own post-processor.
 TEST_F(Pairs, LanguageCodes) {
   for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
-    file(name, test::slurp(kFixtures + "/tokenizers/roberta/" + name));
+    file(name, test::slurp(kPairFixtures + "/tokenizers/roberta/" + name));
   Json config = Json::parse(test::slurp(dir_ / "tokenizer_config.json"));
   config.update({{"tokenizer_class", "NllbTokenizer"}, {"src_lang", "<pad>"}, {"tgt_lang", "<mask>"}});
   file("tokenizer_config.json", config.dump());

@@ -17,15 +17,15 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-const char* const kJob =
+const char* const kResumedJob =
     "model: {arch: gpt2, n_layer: 2, attn_pdrop: 0.1, rope: {base: 1, dropout: 0}}\n"
     "data: {train: a.txt, label_names: [a, b]}\n"
     "train: {seed: 1, learning_rate: 3e-4, max_steps: 5, global_batch_size: 4}\n";
-const char* const kSaved = "runs/a/checkpoints/step-5/training/job.yaml";
+const char* const kSavedJob = "runs/a/checkpoints/step-5/training/job.yaml";
 
-// Compares the saved kJob with kJob and `now` merged.
+// Compares the saved kResumedJob with kResumedJob and `now` merged.
 ResumeChanges changes(const std::vector<std::string>& now) {
-  return resume_changes({kSaved, dump_job(job_of(kJob))}, job_of(kJob, now));
+  return resume_changes({kSavedJob, dump_job(job_of(kResumedJob))}, job_of(kResumedJob, now));
 }
 
 std::string refusal(const ResumeChanges& c) {
@@ -63,7 +63,7 @@ TEST(ResumeChanges, TheSameJobHasNoChanges) {
 TEST(ResumeChanges, NoShippedJobDiffersFromItsOwnDump) {
   for (const ShippedJob& s : shipped_jobs()) {
     const JobConfig job = job_of(s.text);
-    const ResumeChanges c = resume_changes({kSaved, dump_job(job)}, job);
+    const ResumeChanges c = resume_changes({kSavedJob, dump_job(job)}, job);
     EXPECT_THAT(c.changed, IsEmpty()) << s.name;
     EXPECT_THAT(c.unknown, IsEmpty()) << s.name;
   }
@@ -71,7 +71,7 @@ TEST(ResumeChanges, NoShippedJobDiffersFromItsOwnDump) {
 
 TEST(ResumeChanges, ValuesAreComparedNotTexts) {
   const ResumeChanges c = resume_changes(
-      {kSaved, "train: {learning_rate: 0.00030, seed: 42}\nmodel: {factor: 2, rope: {b: 1, a: 2.0}}\n"},
+      {kSavedJob, "train: {learning_rate: 0.00030, seed: 42}\nmodel: {factor: 2, rope: {b: 1, a: 2.0}}\n"},
       job_of("train: {learning_rate: 3e-4}\nmodel: {factor: 2.0, rope: {a: 2, b: 1}}\n"));
   EXPECT_THAT(c.changed, IsEmpty());
 }
@@ -94,8 +94,8 @@ TEST(ResumeChanges, TheErrorListsAllChangesWithTheirRemedies) {
 
 TEST(ResumeChanges, AScheduleIsATextOrAList) {
   const std::string pieces = "train.schedule=[{until_step: 9, to: 1}, {to: 0}]";
-  const JobConfig list = job_of(kJob, {pieces});
-  EXPECT_THAT(resume_changes({kSaved, dump_job(list)}, list).changed, IsEmpty());
+  const JobConfig list = job_of(kResumedJob, {pieces});
+  EXPECT_THAT(resume_changes({kSavedJob, dump_job(list)}, list).changed, IsEmpty());
   const std::vector<std::string> notes = resume_notes(changes({pieces}));
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_TRUE(notes[0].starts_with("train.schedule was linear, is [{shape: linear, until_step: 9,"))
@@ -106,7 +106,7 @@ TEST(ResumeChanges, AScheduleIsATextOrAList) {
 
 TEST(ResumeChanges, ANoteHasBothValuesAndThePlace) {
   const ResumeChanges c =
-      resume_changes({kSaved, dump_job(job_of(kJob))},
+      resume_changes({kSavedJob, dump_job(job_of(kResumedJob))},
                      job_of("model: {arch: gpt2, n_layer: 2, rope: {base: 1, dropout: 0.5}}\n"
                             "data: {train: [a.txt, b.txt], label_names: [a, b]}\n"
                             "train:\n  seed: 1\n  learning_rate: 1e-3\n  global_batch_size: 4\n"));
@@ -143,7 +143,7 @@ TEST(ResumeChanges, AJobSavedByAnotherVersionIsRead) {
   // The saved job has keys and a schedule that this version lacks. It has no seed, so the seed's default
   // applies.
   const ResumeChanges c =
-      resume_changes({kSaved,
+      resume_changes({kSavedJob,
                       "old_key: [1, {a: b}]\ngone: {a: 1}\n"
                       "train: {schedule: triangle, old_rate: 1, learning_rate: 0.5, max_steps: 0}\n"},
                      job_of("train: {seed: 43}\n"));
@@ -159,7 +159,7 @@ TEST(ResumeChanges, AJobSavedByAnotherVersionIsRead) {
 
 TEST(ResumeChanges, LongValuesAreShortened) {
   const std::string names = "data.label_names=[" + std::string(500, 'x') + "]";
-  const ResumeChanges c = resume_changes({kSaved, dump_job(job_of("", {names}))}, job_of(""));
+  const ResumeChanges c = resume_changes({kSavedJob, dump_job(job_of("", {names}))}, job_of(""));
   EXPECT_THAT(refusal(c), AllOf(HasSubstr("xxx..., is [] (default); restore the saved value"),
                                 Not(HasSubstr(std::string(100, 'x')))));
 }
@@ -167,11 +167,11 @@ TEST(ResumeChanges, LongValuesAreShortened) {
 TEST(ResumeChanges, ADamagedSavedJobIsAContentsError) {
   for (const char* text : {"train: {seed", "just words", "- a\n- b\n"}) {
     try {
-      resume_changes({kSaved, text}, job_of(""));
+      resume_changes({kSavedJob, text}, job_of(""));
       ADD_FAILURE() << "accepted: " << text;
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), ExitCode::contents);
-      EXPECT_THAT(e.what(), HasSubstr(kSaved));
+      EXPECT_THAT(e.what(), HasSubstr(kSavedJob));
     }
   }
 }

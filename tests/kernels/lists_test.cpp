@@ -12,11 +12,11 @@ namespace {
 
 constexpr i64 kBlock = 16384;  // as in src/kernels/cpu/pool.h
 // Borders of views at borders of blocks and inside of them; empty views.
-const std::vector<i64> kSizes = {0, 1, 17, kBlock, 3, 0, 40001, 5, 2 * kBlock, 100000, 64, 0};
+const std::vector<i64> kListSizes = {0, 1, 17, kBlock, 3, 0, 40001, 5, 2 * kBlock, 100000, 64, 0};
 
 std::vector<std::vector<float>> arrays(unsigned seed) {
   std::vector<std::vector<float>> out;
-  for (i64 n : kSizes) out.push_back(random_array<float>(n, seed++));
+  for (i64 n : kListSizes) out.push_back(random_array<float>(n, seed++));
   return out;
 }
 
@@ -115,11 +115,11 @@ TEST(Lists, RoundedWeightsAreThoseOfACast) {
   on_every_isa([] {
     auto x = arrays(1);
     std::vector<std::vector<bf16>> y;
-    for (i64 n : kSizes) y.emplace_back(static_cast<std::size_t>(n));
+    for (i64 n : kListSizes) y.emplace_back(static_cast<std::size_t>(n));
     round_weights(views_of(x), views_of(y));
     for (std::size_t k = 0; k < x.size(); ++k) {
       std::vector<bf16> want(x[k].size());
-      to_bf16(x[k].data(), want.data(), kSizes[k]);
+      to_bf16(x[k].data(), want.data(), kListSizes[k]);
       EXPECT_TRUE(same_bits(y[k], want)) << k;
     }
   });

@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-SbatchRequest request() {
+SbatchRequest sbatch_request() {
   SbatchRequest r;
   r.job_name = "gpt2-dart";
   r.program = "/opt/redco/bin/redco";
@@ -31,7 +31,7 @@ SbatchRequest request() {
 }
 
 TEST(Sbatch, Directives) {
-  auto r = request();
+  auto r = sbatch_request();
   r.memory_per_node = 4096;
   r.account = "lab";
   r.output = "/scratch/my logs/%x-%j.out";
@@ -68,13 +68,13 @@ TEST(Sbatch, TheSignalComesAfterTheStart) {
 }
 
 TEST(Sbatch, TheCommandIsQuoted) {
-  EXPECT_THAT(make_sbatch_script(request()),
+  EXPECT_THAT(make_sbatch_script(sbatch_request()),
               HasSubstr("command=(/opt/redco/bin/redco train '/data/my job'\\''s.yaml' train.max_steps=10 "
                         "'parallel.sharding_rules=[{match: \".*\", spec: [mp, ~]}]')\n"));
 }
 
 TEST(Sbatch, Launchers) {
-  auto r = request();
+  auto r = sbatch_request();
   EXPECT_THAT(make_sbatch_script(r), HasSubstr("if srun --mpi=list 2>&1 | grep -qw"));
   r.launcher = SbatchRequest::Launcher::srun;
   EXPECT_THAT(make_sbatch_script(r), HasSubstr("\nlaunch=(srun --mpi=pmix --kill-on-bad-exit=1 "
@@ -89,7 +89,7 @@ TEST(Sbatch, Launchers) {
 
 TEST(Sbatch, BadFields) {
   const auto message = [](const std::function<void(SbatchRequest&)>& change) {
-    auto r = request();
+    auto r = sbatch_request();
     change(r);
     return usage_error([&] { make_sbatch_script(r); });
   };
@@ -130,7 +130,7 @@ class ScriptRun : public testing::Test {
   // `ready`.
   int run(const std::string& program, bool signal, const char* name = "USR1") {
     executable("redco", "#!/bin/bash\n" + program);
-    auto r = request();
+    auto r = sbatch_request();
     r.program = (dir_ / "redco").string();
     r.launcher = SbatchRequest::Launcher::mpirun;
     std::ofstream(dir_ / "job.sh") << make_sbatch_script(r);
@@ -215,7 +215,7 @@ TEST_F(ScriptRun, AJobThatFinishesAfterTheSignalKeepsItsCode) {
 
 }  // namespace
 TEST(Sbatch, NodesThatShareAHostnameDoNotShareMemoryFiles) {
-  SbatchRequest r = request();
+  SbatchRequest r = sbatch_request();
   r.nodes = 2;
   r.ranks = 4;
   EXPECT_THAT(make_sbatch_script(r), HasSubstr("export OMPI_MCA_btl=self,tcp"));

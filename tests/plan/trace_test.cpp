@@ -10,8 +10,10 @@
 #include "ops/linear.h"
 #include "ops/redistribute.h"
 #include "ops/reduce.h"
+#include "pipeline/rollouts.h"
 #include "planning.h"
 #include "support/ranks.h"
+#include "tokenizers/tokenizer.h"
 
 namespace redco {
 namespace {
@@ -341,6 +343,42 @@ INSTANTIATE_TEST_SUITE_P(
                            .sharding = StateSharding::optimizer,
                            .weights = DType::bf16}),
     [](const auto& info) { return std::string(info.param.name); });
+
+// Answers that a training samples between its steps: the plan has the memory of the run.
+TEST(PlannedRollouts, HaveTheMemoryOfSampling) {
+  kernels::set_threads(1);
+  const auto tokenizer = load_tokenizer("bytes");
+  constexpr i64 kPrompt = 20, kAnswer = 30, kTogether = 3;
+  for (const StateSharding sharding : {StateSharding::none, StateSharding::parameters})
+    for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 1}, Mesh{1, 2}, Mesh{2, 2}}) {
+      Planned p = Planned::config(redco::testing::kGpt2);
+      p.pipeline->tokenizer = tokenizer.get();
+      const auto sharded = shard_specs(p.model->params().specs, mesh.mp(), {}, DType::f32);
+      const ParamStorage storage{.sharding = sharding, .weights = DType::f32, .trains = true};
+      const std::vector<std::vector<i32>> prompts(4, std::vector<i32>(kPrompt, 65));
+      TextGeneration g;
+      g.settings.max_new_tokens = g.settings.min_new_tokens = kAnswer;
+      g.settings.num_return_sequences = 3;
+      g.settings.temperature = 1;
+      g.batch_size = kTogether;
+      std::vector<i64> run(mesh.ranks());
+      redco::testing::on_mesh(mesh, [&](Context& c) {
+        ParamTree params = make_params(p.model->params(), sharded.layouts, storage);
+        initialize(params, 1);
+        sample(*p.pipeline, params, prompts, g);
+        run[c.rank()] = c.arena().high_water();
+      });
+      for (int rank = 0; rank < mesh.ranks(); ++rank) {
+        SCOPED_TRACE(
+            fmt::format("{}, dp {} x mp {}, rank {}", name_of(sharding), mesh.dp(), mesh.mp(), rank));
+        const auto context = Context::meta(mesh, rank);
+        const Context::Use use(*context);
+        const ParamTree params = make_params(p.model->params(), sharded.layouts, storage);
+        trace_sample(*p.model, params, kTogether, kPrompt, kPrompt + kAnswer);
+        EXPECT_EQ(context->arena().high_water(), run[rank]);
+      }
+    }
+}
 
 // Updates of AdamW with dropout, several micro-batches, clipping and an odd length, which two and four ranks
 // share unevenly.

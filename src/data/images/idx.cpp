@@ -10,7 +10,7 @@ namespace redco {
 namespace {
 
 constexpr u64 kMaxBytes = u64{64} << 30;
-constexpr u64 kPiece = u64{16} << 20;
+constexpr u64 kReadAtOnce = u64{16} << 20;
 
 struct Type {
   int code;
@@ -63,7 +63,7 @@ Idx read_idx(const std::string& path) {
   }
   // Grows with the data: the sizes in the header may be wrong.
   while (idx.bytes.size() < n) {
-    const u64 before = idx.bytes.size(), piece = std::min(kPiece, n - before);
+    const u64 before = idx.bytes.size(), piece = std::min(kReadAtOnce, n - before);
     idx.bytes.resize(before + piece);
     if (const u64 got = read(idx.bytes.data() + before, piece); got < piece)
       throw ContentsError("[data] {}: the file ends after {} of the {} bytes that its header {} says", path,

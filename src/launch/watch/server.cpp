@@ -19,7 +19,7 @@ namespace redco {
 
 namespace {
 
-constexpr int kLookMs = 100;            // how often the server judges
+constexpr int kJudgeMs = 100;           // how often the server judges
 constexpr double kLongestGap = 1;       // s: see AwakeClock
 constexpr double kGreetSeconds = 5;     // a connection without a first line is closed after this time
 constexpr std::size_t kStrangers = 64;  // most connections without a first line
@@ -224,7 +224,7 @@ void WatchServer::serve() {
       watched = connections_.size();
       for (const auto& c : connections_) fds.push_back({c->fd, POLLIN, 0});
     }
-    poll(fds.data(), fds.size(), kLookMs);
+    poll(fds.data(), fds.size(), kJudgeMs);
     std::unique_lock lock(mutex_);
     now_ = clock_.now();
     std::array<char, 64> bytes;
