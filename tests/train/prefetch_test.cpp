@@ -17,9 +17,9 @@ namespace redco {
 namespace {
 
 // Numbers as examples; counts the reads.
-class Counting : public Dataset {
+class CountedReads : public Dataset {
  public:
-  explicit Counting(Reading reading) : reading_(reading) {}
+  explicit CountedReads(Reading reading) : reading_(reading) {}
   i64 size() const override { return 100; }
   i64 length(i64 i) const override { return i % 7 + 1; }
   Example get(i64 i) const override {
@@ -38,9 +38,9 @@ class Counting : public Dataset {
 };
 
 // Examples that are ready only when `n` threads read at the same time.
-class Together : public Counting {
+class Together : public CountedReads {
  public:
-  explicit Together(int n) : Counting(Reading::threads), n_(n) {}
+  explicit Together(int n) : CountedReads(Reading::threads), n_(n) {}
   Example get(i64 i) const override {
     std::unique_lock lock(mutex_);
     ++inside_;
@@ -71,7 +71,7 @@ TEST(Prefetcher, ReadsTheNextStepDuringTheCurrentOne) {
        {Case{Reading::threads, {}, true}, Case{Reading::threads, 3, true}, Case{Reading::costly, 2, true},
         Case{Reading::costly, 0, false}, Case{Reading::rank_only, 2, false}}) {
     SCOPED_TRACE(::testing::Message() << static_cast<int>(reading) << " " << n_workers.value_or(-1));
-    const auto data = std::make_shared<Counting>(reading);
+    const auto data = std::make_shared<CountedReads>(reading);
     {
       Prefetcher p(n_workers);
       for (i64 step = 0; step < 60; step += 4) {
@@ -102,7 +102,7 @@ TEST(Prefetcher, ReadsTheNextStepDuringTheCurrentOne) {
 }
 
 TEST(Prefetcher, ExamplesAreInOrderForAnyNumberOfThreads) {
-  const Counting data(Reading::costly);
+  const CountedReads data(Reading::costly);
   StepRequest step;
   for (i64 m = 0; m < 6; ++m) {
     MicroBatchRequest& r = step.emplace_back();
