@@ -159,9 +159,7 @@ Preference preference_of_record(const Tokenizer& tokenizer, const ChatTemplate* 
   static const std::string kKeys[2] = {"chosen", "rejected"};
   Preference out;
   if (r.has("chosen") && r.has("rejected") && r.json("chosen") == r.json("rejected"))
-    r.fail(
-        "\"chosen\" equals \"rejected\", so there is nothing to prefer. Remove the line, or skip such lines with "
-        "data.skip_bad=true");
+    r.fail("\"chosen\" equals \"rejected\", so there is nothing to prefer");
   if (!is_list(r, "prompt") && !is_list(r, "chosen") && !is_list(r, "rejected")) {
     const std::string texts[2] = {r.text(kKeys[0]), r.text(kKeys[1])};
     const std::size_t shared = r.has("prompt") ? 0 : common_beginning(r, texts[0], texts[1]);
