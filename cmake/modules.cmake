@@ -1,3 +1,12 @@
+# The kinds of CPUs that have kernels: REDCO_CPU is the folder of this one in src/kernels/cpu.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  set(REDCO_CPU neon)
+  set(REDCO_OTHER_CPU x86)
+else()
+  set(REDCO_CPU x86)
+  set(REDCO_OTHER_CPU neon)
+endif()
+
 # redco_module(NAME DEPS folder... [LIBS target...] [LINK target...]): the folder src/NAME as an object library that sees
 # only its dependencies. LINK: libraries that the folder links but is not compiled with. All of them together are the
 # shared library `redco`.
@@ -10,7 +19,7 @@ target_precompile_headers(redco_pch PRIVATE ${CMAKE_SOURCE_DIR}/src/base/pch.h)
 function(redco_module NAME)
   cmake_parse_arguments(M "" "" "DEPS;LIBS;LINK" ${ARGN})
   file(GLOB_RECURSE SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${NAME}/*.cpp)
-  list(FILTER SOURCES EXCLUDE REGEX "/isa/|/avx512_bf16/|/amx/|/pch.cpp$")
+  list(FILTER SOURCES EXCLUDE REGEX "/isa/|/avx512_bf16/|/amx/|/${REDCO_OTHER_CPU}/|/pch.cpp$")
   if(NOT SOURCES)
     add_library(redco_${NAME} INTERFACE)
     target_include_directories(redco_${NAME} INTERFACE ${CMAKE_SOURCE_DIR}/src)
@@ -57,10 +66,16 @@ endfunction()
 # redco_isa_sources(NAME files...): compiles each file of src/NAME/isa once per instruction set. REDCO_ISA is the name of
 # the namespace. The dispatch of the folder selects one at run time.
 function(redco_isa_sources NAME)
-  foreach(ISA baseline avx2 avx512)
+  if(REDCO_CPU STREQUAL neon)
+    set(ISAS baseline)
+    set(FLAGS_baseline -march=armv8-a)
+  else()
+    set(ISAS baseline avx2 avx512)
     set(FLAGS_baseline -march=x86-64-v2)
     set(FLAGS_avx2 -march=x86-64-v3)
     set(FLAGS_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
+  endif()
+  foreach(ISA ${ISAS})
     add_library(redco_${NAME}_${ISA} OBJECT ${ARGN})
     target_include_directories(redco_${NAME}_${ISA} PRIVATE ${CMAKE_SOURCE_DIR}/src)
     target_compile_definitions(redco_${NAME}_${ISA} PRIVATE REDCO_ISA=${ISA})

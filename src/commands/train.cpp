@@ -241,8 +241,8 @@ std::string kept_memory_of(const FaultSettings& fault, const Run& run) {
   if (it != environment.end()) return it->second;
   if (run.first())
     info(
-        "[fault] fault.buddy has no effect here. It needs several ranks, on this machine or on the hosts of "
-        "parallel.hosts or parallel.hostfile");
+        "[fault] fault.buddy has no effect here. It needs several ranks that redco starts: on this machine, on "
+        "the hosts of parallel.hosts or parallel.hostfile, or by mpirun in a SLURM allocation");
   return "";
 }
 

@@ -1,6 +1,7 @@
 #include "launch/choose_launcher.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "base/error.h"
@@ -88,19 +89,26 @@ void set_up(const LaunchRequest& r, const Environment& ranks, bool other_hosts, 
 // If the hosts' CPUs differ, all ranks use the lowest instruction set, so that the same kernels run
 // everywhere. Variables set by the user stay.
 void agree_on_kernels(const LaunchRequest& r, const std::vector<const HostFacts*>& facts, LaunchPlan& plan) {
-  static const std::vector<std::string> order{"baseline", "avx2", "avx512"};
+  // Instruction sets and OpenBLAS's name for a CPU that has no more. x86-64 and arm64 have no set in common,
+  // nor a program.
+  struct Set {
+    const char *isa, *core;
+  };
+  static constexpr std::array kOrder{Set{"baseline", "Nehalem"}, Set{"avx2", "Haswell"},
+                                     Set{"avx512", "SkylakeX"}, Set{"neon", "ARMV8"}};
   std::set<std::string> isas, cpus;
-  std::size_t least = order.size() - 1;
+  std::size_t least = kOrder.size() - 1;
   for (const HostFacts* f : facts) {
     if (!f || f->isa.empty()) return;  // unknown: the ranks compare theirs at the start
     isas.insert(f->isa);
     cpus.insert(f->cpu);
-    least = std::min<std::size_t>(least, std::find(order.begin(), order.end(), f->isa) - order.begin());
+    const auto* const set = std::ranges::find(kOrder, f->isa, &Set::isa);
+    least = std::min<std::size_t>(least, set - kOrder.begin());
   }
   if (cpus.size() < 2 && isas.size() < 2) return;
-  const char* core = least == 2 ? "SkylakeX" : least == 1 ? "Haswell" : "Nehalem";
-  if (!has(r.environment, "REDCO_ISA")) plan.environment.emplace("REDCO_ISA", order[least]);
-  if (!has(r.environment, "OPENBLAS_CORETYPE")) plan.environment.emplace("OPENBLAS_CORETYPE", core);
+  const Set& common = kOrder[least];
+  if (!has(r.environment, "REDCO_ISA")) plan.environment.emplace("REDCO_ISA", common.isa);
+  if (!has(r.environment, "OPENBLAS_CORETYPE")) plan.environment.emplace("OPENBLAS_CORETYPE", common.core);
   const auto chosen = plan.environment.find("REDCO_ISA");
   plan.notes.push_back(fmt::format(
       "the hosts' CPUs differ ({}): all ranks use {} kernels, so that replicas hold the same bits",

@@ -1,7 +1,7 @@
 #include "launch/keepers.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,17 +36,37 @@ struct KeeperProcess {
 
 }  // namespace
 
-Keepers::Keepers(const LaunchRequest& request, const std::vector<Host>& hosts, const std::string& program,
-                 const std::string& key)
+std::vector<std::vector<std::string>> keeper_commands(const LaunchRequest& request,
+                                                      const std::vector<Host>& hosts, const LaunchPlan& plan,
+                                                      const std::string& program,
+                                                      const std::vector<std::string>& words) {
+  std::vector<std::vector<std::string>> out;
+  if (hosts.empty() && plan.hosts.size() > 1) {  // nodes of a SLURM allocation
+    std::vector<std::string> names;
+    for (const Host& h : plan.hosts) names.push_back(h.name);
+    // --overlap: the step takes no cores and memory from the step of the ranks. A lost node does not end the
+    // other keepers (--no-kill, --kill-on-bad-exit=0). All get the beats (--input=all).
+    out.push_back({"srun", "--overlap", fmt::format("--nodes={}", names.size()),
+                   fmt::format("--ntasks={}", names.size()), "--ntasks-per-node=1", "--cpus-per-task=1",
+                   "--mem=0", "--mpi=none", "--no-kill", "--kill-on-bad-exit=0", "--input=all",
+                   fmt::format("--nodelist={}", fmt::join(names, ",")), program});
+    out.back().insert(out.back().end(), words.begin(), words.end());
+    return out;
+  }
+  for (const Host& h : hosts) out.push_back(command_on_host(request, h.name, program, words));
+  if (hosts.empty()) out.push_back(command_on_host(request, "localhost", program, words));
+  return out;
+}
+
+Keepers::Keepers(const LaunchRequest& request, const std::vector<Host>& hosts, const LaunchPlan& plan,
+                 const std::string& program, const std::string& key)
     : environment_(request.environment) {
-  std::vector<std::string> names;
-  for (const Host& h : hosts) names.push_back(h.name);
-  if (names.empty()) names.emplace_back("localhost");
+  // srun takes them for requests, which contradict --mem.
+  for (const char* name : {"SLURM_MEM_PER_CPU", "SLURM_MEM_PER_GPU", "SLURM_MEM_PER_NODE"})
+    environment_.erase(name);
   const double limit =
       request.fault_timeout > 0 ? std::max(request.fault_timeout, kLeastSilence) : kMostSilence;
-  for (const std::string& name : names)
-    commands_.push_back(
-        command_on_host(request, name, program, {kKeepCommand, key, fmt::format("{:g}", limit)}));
+  commands_ = keeper_commands(request, hosts, plan, program, {kKeepCommand, key, fmt::format("{:g}", limit)});
   thread_ = std::thread([this] { run(); });
 }
 

@@ -18,12 +18,14 @@ namespace redco {
 namespace {
 
 std::string isa_of_this_cpu() {
-#if defined(__x86_64__)
+#if defined(__aarch64__)
+  return "neon";
+#else
   __builtin_cpu_init();
   if (__builtin_cpu_supports("x86-64-v4")) return "avx512";
   if (__builtin_cpu_supports("x86-64-v3")) return "avx2";
-#endif
   return "baseline";
+#endif
 }
 
 constexpr const char* kHideErrors = "HWLOC_HIDE_ERRORS";

@@ -12,7 +12,7 @@ namespace redco {
 struct Machine {
   std::string hostname;
   std::string cpu;              // CPU model, "AMD EPYC"; "" if unknown
-  std::string isa;              // baseline, avx2 or avx512: the instruction sets of src/kernels
+  std::string isa;              // baseline, avx2, avx512 or neon: of src/kernels
   int online_cpus = 1;          // logical CPUs of the machine
   int allowed_cpus = 1;         // logical CPUs in the affinity mask
   int physical_cores = 1;       // physical cores with a CPU in the mask

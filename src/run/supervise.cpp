@@ -178,10 +178,8 @@ class Launcher {
       mpirun.own_environment[kStartOfJob] = fmt::format("{} {}", key_, starts_);
       mpirun.passed.insert(kStartOfJob);
     }
-    // In a SLURM allocation only srun starts processes on other nodes, and it waits for them.
-    buddy_ = buddy_ && (!hosts_.empty() || plan.hosts.size() <= 1);
     if (buddy_) {
-      if (!keepers_) keepers_ = std::make_unique<Keepers>(launch_, hosts_, program_path(), key_);
+      if (!keepers_) keepers_ = std::make_unique<Keepers>(launch_, hosts_, plan, program_path(), key_);
       mpirun.own_environment[kKeptVariable] = key_;
       mpirun.passed.insert(kKeptVariable);
     }

@@ -30,8 +30,7 @@ TEST_F(Launch, TheEnvironmentOfTheJobReachesOneRankAndSeveral) {
     const Words words{"train", "job.yaml", "parallel.environment.REDCO_ISA=of-the-job", shards};
     const Ran r = run(words, {{"REDCO_ISA", "inherited"}});
     EXPECT_EQ(r.code, 2) << r.err;
-    EXPECT_THAT(r.err, HasSubstr("REDCO_ISA=of-the-job; expected baseline, avx2, avx512, avx512_bf16 or amx"))
-        << shards;
+    EXPECT_THAT(r.err, HasSubstr("REDCO_ISA=of-the-job; expected ")) << shards;
   }
   refused({"train", "job.yaml", "parallel.environment={A-B: x}"}, 2,
           {"environment.A-B", "is not the name of an environment variable"});

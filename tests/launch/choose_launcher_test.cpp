@@ -148,6 +148,16 @@ TEST(PlanLaunch, RanksOnUnknownHostsDecideTheThreads) {
   EXPECT_THAT(line(p), testing::Not(HasSubstr("OMP_NUM_THREADS")));
 }
 
+TEST(PlanLaunch, DifferentArm64HostsUseTheKernelsOfArmv8) {
+  auto r = request();
+  r.here = facts("here", 8, "neon", "Neoverse-N1");
+  r.hosts = {"here:1", "b:1"};
+  r.facts = {{"b", facts("b", 8, "neon", "Neoverse-V2")}};
+  const auto p = plan_launch(r);
+  EXPECT_THAT(p.environment, Contains(Pair("REDCO_ISA", "neon")));
+  EXPECT_THAT(p.environment, Contains(Pair("OPENBLAS_CORETYPE", "ARMV8")));
+}
+
 TEST(PlanLaunch, DifferentHostsUseTheLowestInstructionSet) {
   auto r = request();
   r.hosts = {"here:1", "b:1"};

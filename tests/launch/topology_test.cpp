@@ -113,7 +113,7 @@ TEST(ThisMachine, ValuesAreConsistent) {
   EXPECT_GT(m.memory_total, 1 << 20);
   EXPECT_GE(m.memory_total, m.memory_available);
   EXPECT_GT(m.memory_available, 0);
-  EXPECT_THAT(m.isa, testing::AnyOf("baseline", "avx2", "avx512"));
+  EXPECT_THAT(m.isa, testing::AnyOf("baseline", "avx2", "avx512", "neon"));
 }
 
 }  // namespace

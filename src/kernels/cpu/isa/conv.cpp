@@ -3,22 +3,15 @@
 
 #include <type_traits>
 
+#include "kernels/cpu/isa/registers.h"
+
 // Vectors wider than the registers are split; none is passed to a function that is not inlined.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace redco::kernels::REDCO_ISA {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kBytes = 64;
-constexpr bool kMany = true;  // 32 registers
-#elif defined(__AVX2__)
-constexpr int kBytes = 32;
-constexpr bool kMany = false;
-#else
-constexpr int kBytes = 16;
-constexpr bool kMany = false;
-#endif
+constexpr bool kMany = kRegisters == 32;
 
 template <class T>
 struct Vector {

@@ -2,8 +2,6 @@
 // bandwidth limits their rate (decoding). The matrix may be bf16 (B), which is widened in registers.
 #include "kernels/cpu/isa/few_rows.h"
 
-#include <immintrin.h>
-
 #include <bit>
 
 #include "kernels/cpu/isa/ranges.h"
@@ -24,25 +22,7 @@ REDCO_INLINE float value(bf16 x) { return from_bits(static_cast<u32>(x.bits) << 
 // A vector from consecutive elements.
 REDCO_INLINE void load(const float* p, Vector<float>::type& out) { __builtin_memcpy(&out, p, sizeof out); }
 REDCO_INLINE void load(const double* p, Vector<double>::type& out) { __builtin_memcpy(&out, p, sizeof out); }
-REDCO_INLINE void load(const bf16* p, Vector<float>::type& out) {
-  // One instruction; the compiler's conversion of a vector takes four.
-#if defined(__AVX512F__)
-  constexpr __mmask16 kAll = 0xffff;  // without a mask GCC 12 warns
-  const __m512i words =
-      _mm512_maskz_cvtepu16_epi32(kAll, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-  const __m512i wide = _mm512_maskz_slli_epi32(kAll, words, 16);
-#elif defined(__AVX2__)
-  const __m256i words = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-  const __m256i wide = _mm256_slli_epi32(words, 16);
-#else
-  typedef u16 Half __attribute__((vector_size(kBytes / 2)));
-  typedef u32 Words __attribute__((vector_size(kBytes)));
-  Half half;
-  __builtin_memcpy(&half, p, sizeof half);
-  const Words wide = __builtin_convertvector(half, Words) << 16;
-#endif
-  __builtin_memcpy(&out, &wide, sizeof out);
-}
+REDCO_INLINE void load(const bf16* p, Vector<float>::type& out) { out = floats_of(p); }
 REDCO_INLINE void load(const bf16* p, Vector<double>::type& out) {
   for (i64 w = 0; w < Vector<double>::kWidth; ++w) out[w] = static_cast<double>(value(p[w]));
 }
@@ -87,7 +67,7 @@ inline void dots(i64 k, T alpha, const T* a, i64 lda, const B* b, i64 ldb, i64 a
       V av;
       load(a + i * lda + p, av);
       // Loaded once: as an operand of each addition in memory it would be loaded N times.
-      if constexpr (N > 1) asm("" : "+v"(av));
+      if constexpr (N > 1) REDCO_KEEP(av);
 #pragma GCC unroll 8
       for (int j = 0; j < N; ++j) acc[i * N + j] += av * bv[j];
     }
@@ -128,7 +108,7 @@ inline void dot(i64 k, T alpha, const T* a, const B* b, i64 ahead, T beta, T* c)
     for (int j = 0; j < kChains; ++j) {
       V av;
       load(a + p + j * W, av);
-      if constexpr (N > 1) asm("" : "+v"(av));  // loaded once
+      if constexpr (N > 1) REDCO_KEEP(av);  // loaded once
 #pragma GCC unroll 4
       for (int i = 0; i < N; ++i) {
         V bv;

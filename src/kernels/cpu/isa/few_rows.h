@@ -3,18 +3,9 @@
 
 #include <utility>
 
-#include "kernels/cpu/isa/math.h"
+#include "kernels/cpu/isa/registers.h"
 
 namespace redco::kernels::REDCO_ISA {
-
-// Bytes of a vector.
-#if defined(__AVX512F__)
-constexpr int kBytes = 64, kRegisters = 32;
-#elif defined(__AVX2__)
-constexpr int kBytes = 32, kRegisters = 16;
-#else
-constexpr int kBytes = 16, kRegisters = 16;
-#endif
 
 // Calls f<m>(), for m in [1, 8].
 template <class F>

@@ -1,8 +1,6 @@
 // fp32 to and from fp16, in integer arithmetic that vectorizes; rounds to nearest, ties to even.
 #pragma once
 
-#include <immintrin.h>
-
 #include "kernels/cpu/isa/math.h"
 
 namespace redco::kernels::REDCO_ISA {
@@ -27,15 +25,6 @@ REDCO_INLINE float fp16_value(u32 h) {
   const u32 tiny = to_bits(static_cast<float>(static_cast<i32>(a)) * 5.9604644775390625e-08f);
   const u32 special = 0x7f800000u | (a << 13);
   return from_bits(sign | (a < 0x400u ? tiny : a >= 0x7c00u ? special : normal));
-}
-
-// One number, with an instruction where the set has one.
-REDCO_INLINE float scale_of(std::uint16_t bits) {
-#if defined(__F16C__)
-  return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(bits)));
-#else
-  return fp16_value(bits);
-#endif
 }
 
 }  // namespace redco::kernels::REDCO_ISA

@@ -2,10 +2,7 @@
 // which are expanded in registers.
 #include "kernels/cpu/groups.h"
 
-#include <immintrin.h>
-
 #include "kernels/cpu/isa/few_rows.h"
-#include "kernels/cpu/isa/fp16.h"
 #include "kernels/cpu/isa/group_fit.h"
 #include "kernels/cpu/isa/ranges.h"
 
@@ -13,41 +10,13 @@ namespace redco::kernels::REDCO_ISA {
 namespace {
 
 constexpr int W = kBytes / 4, kVectors = kGroup / W;
-typedef float Vector __attribute__((vector_size(kBytes)));
-
-// W consecutive signed bytes as floats. The lower part of `bytes` holds them if W < 16.
-REDCO_INLINE Vector widen(__m128i bytes) {
-#if defined(__AVX512F__)
-  const __m512i words = _mm512_maskz_cvtepi8_epi32(0xffff, bytes);  // without a mask GCC 12 warns
-#elif defined(__AVX2__)
-  const __m256i words = _mm256_cvtepi8_epi32(bytes);
-#else
-  const __m128i words = _mm_cvtepi8_epi32(bytes);
-#endif
-  typedef i32 Words __attribute__((vector_size(kBytes)));
-  return __builtin_convertvector(__builtin_bit_cast(Words, words), Vector);
-}
-
-// W bytes at p.
-REDCO_INLINE __m128i load_bytes(const void* p) {
-#if defined(__AVX512F__)
-  return _mm_loadu_si128(static_cast<const __m128i*>(p));
-#elif defined(__AVX2__)
-  return _mm_loadl_epi64(static_cast<const __m128i*>(p));
-#else
-  i32 word;
-  __builtin_memcpy(&word, p, sizeof word);
-  return _mm_cvtsi32_si128(word);
-#endif
-}
+using Vector = Floats;
 
 // Values [v W, v W + W) of a group, without scale and minimum.
-REDCO_INLINE Vector values(const Group8& g, int v) { return widen(load_bytes(g.values + v * W)); }
+REDCO_INLINE Vector values(const Group8& g, int v) { return floats_of(g.values + v * W); }
 REDCO_INLINE Vector values(const Group4& g, int v) {
   constexpr int kHalf = kVectors / 2;  // vectors of low nibbles
-  const __m128i pairs = load_bytes(g.values + v % kHalf * W);
-  const __m128i nibbles = _mm_and_si128(v < kHalf ? pairs : _mm_srli_epi16(pairs, 4), _mm_set1_epi8(15));
-  return widen(nibbles);
+  return floats_of_nibbles(g.values + v % kHalf * W, v >= kHalf);
 }
 
 // The numbers that turn values of a group into weights.
@@ -59,14 +28,9 @@ struct Line4 {
 };
 REDCO_INLINE Scale8 line_of(const Group8& g) { return {scale_of(g.scale)}; }
 REDCO_INLINE Line4 line_of(const Group4& g) {
-#if defined(__F16C__)
-  i32 bits;
-  __builtin_memcpy(&bits, &g, sizeof bits);  // both
-  const __m128 both = _mm_cvtph_ps(_mm_cvtsi32_si128(bits));
-  return {both[0], both[1]};
-#else
-  return {scale_of(g.scale), scale_of(g.minimum)};
-#endif
+  Line4 line;
+  scale_pair(&g, line.scale, line.minimum);
+  return line;
 }
 REDCO_INLINE Vector weights(const Group8& g, int v, const Scale8& line) { return values(g, v) * line.scale; }
 REDCO_INLINE Vector weights(const Group4& g, int v, const Line4& line) {
@@ -114,7 +78,7 @@ inline void dots(i64 k, const float* a, i64 lda, const G* b, i64 ahead, float* c
       for (int i = 0; i < M; ++i) {
         Vector x;
         __builtin_memcpy(&x, a + i * lda + g * kGroup + v * W, sizeof x);
-        if constexpr (N > 1) asm("" : "+v"(x));  // loaded once, not for each addition
+        if constexpr (N > 1) REDCO_KEEP(x);  // loaded once, not for each addition
 #pragma GCC unroll 8
         for (int j = 0; j < N; ++j) acc[i * N + j] += x * w[j];
       }

@@ -3,64 +3,9 @@
 // bits.
 #pragma once
 
-// A header of GCC 12 passes an undefined vector where all lanes are written (GCC bug 105593).
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#include <immintrin.h>
-
-#include "kernels/cpu/isa/math.h"
+#include "kernels/cpu/isa/registers.h"
 
 namespace redco::kernels::REDCO_ISA {
-
-#if defined(__AVX512F__)
-struct Lanes {
-  static constexpr int kCount = 8;
-  __m512i v;
-};
-REDCO_INLINE Lanes lanes(u64 x) { return {_mm512_set1_epi64(static_cast<long long>(x))}; }
-REDCO_INLINE Lanes iota() { return {_mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0)}; }
-REDCO_INLINE Lanes add(Lanes a, Lanes b) { return {_mm512_add_epi64(a.v, b.v)}; }
-REDCO_INLINE Lanes exclusive_or(Lanes a, Lanes b, Lanes c) {
-  return {_mm512_ternarylogic_epi64(a.v, b.v, c.v, 0x96)};
-}
-REDCO_INLINE Lanes multiply_low(Lanes a, Lanes b) { return {_mm512_mul_epu32(a.v, b.v)}; }
-REDCO_INLINE Lanes high(Lanes a) { return {_mm512_srli_epi64(a.v, 32)}; }
-REDCO_INLINE void store_low(u32* to, Lanes a) {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi64_epi32(a.v));
-}
-#elif defined(__AVX2__)
-struct Lanes {
-  static constexpr int kCount = 4;
-  __m256i v;
-};
-REDCO_INLINE Lanes lanes(u64 x) { return {_mm256_set1_epi64x(static_cast<long long>(x))}; }
-REDCO_INLINE Lanes iota() { return {_mm256_set_epi64x(3, 2, 1, 0)}; }
-REDCO_INLINE Lanes add(Lanes a, Lanes b) { return {_mm256_add_epi64(a.v, b.v)}; }
-REDCO_INLINE Lanes exclusive_or(Lanes a, Lanes b, Lanes c) {
-  return {_mm256_xor_si256(_mm256_xor_si256(a.v, b.v), c.v)};
-}
-REDCO_INLINE Lanes multiply_low(Lanes a, Lanes b) { return {_mm256_mul_epu32(a.v, b.v)}; }
-REDCO_INLINE Lanes high(Lanes a) { return {_mm256_srli_epi64(a.v, 32)}; }
-REDCO_INLINE void store_low(u32* to, Lanes a) {
-  const __m256i packed = _mm256_permutevar8x32_epi32(a.v, _mm256_set_epi32(7, 5, 3, 1, 6, 4, 2, 0));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_castsi256_si128(packed));
-}
-#else
-struct Lanes {
-  static constexpr int kCount = 2;
-  __m128i v;
-};
-REDCO_INLINE Lanes lanes(u64 x) { return {_mm_set1_epi64x(static_cast<long long>(x))}; }
-REDCO_INLINE Lanes iota() { return {_mm_set_epi64x(1, 0)}; }
-REDCO_INLINE Lanes add(Lanes a, Lanes b) { return {_mm_add_epi64(a.v, b.v)}; }
-REDCO_INLINE Lanes exclusive_or(Lanes a, Lanes b, Lanes c) {
-  return {_mm_xor_si128(_mm_xor_si128(a.v, b.v), c.v)};
-}
-REDCO_INLINE Lanes multiply_low(Lanes a, Lanes b) { return {_mm_mul_epu32(a.v, b.v)}; }
-REDCO_INLINE Lanes high(Lanes a) { return {_mm_srli_epi64(a.v, 32)}; }
-REDCO_INLINE void store_low(u32* to, Lanes a) {
-  _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_shuffle_epi32(a.v, 0x08));
-}
-#endif
 
 // The words of [i, i + 2 * kCount), two vectors together to hide the latency of the multiplication.
 template <bool kSecond>

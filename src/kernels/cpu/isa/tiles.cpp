@@ -1,8 +1,6 @@
 // Tiles of products of fp32. A micro-tile of kRows x kColumns sums stays in registers while k passes. The
 // right operand is packed in panels of kColumns columns, the left one in panels of kRows rows, unless it is
 // read only a few times.
-#include <immintrin.h>
-
 #include <utility>
 
 #include "kernels/cpu/isa/few_rows.h"
