@@ -58,6 +58,10 @@ std::vector<Tensor> grad(const Tensor& loss, const std::vector<Tensor>& inputs, 
 }
 
 Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
+  return recompute([f](const Tensor& y) { return Tensors{f(y)}; }, x)[0];
+}
+
+Tensors recompute(const std::function<Tensors(const Tensor&)>& f, const Tensor& x) {
   Context& c = Context::current();
   if (!c.recording) return f(x);
 
@@ -67,37 +71,44 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
   // A Partial x is reduced now; otherwise f would reduce it in place, and the second run would not see the
   // same x.
   without_partials(x);  // in place
-  Tensor y;
+  Tensors all;
   {
     NoGrad off;
     log->outer = c.collective_log;
     Restore<Captures*> captures(c.captures, &used);
     Restore<CollectiveLog*> logging(c.collective_log, log.get());
-    y = f(x);
+    all = f(x);
   }
   log->outer = nullptr;
   if (used.partial) log = nullptr;
-  if (y.node()) return y;  // f computed nothing: y is x or a captured tensor
-  y = y.detached();
+  // A result on the tape is x or a captured tensor, which f did not compute.
+  SmallVector<size_t, 8> computed;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].node()) continue;
+    all[i] = all[i].detached();
+    computed.push_back(i);
+  }
   // The distinct tensors of the tape that f read: x and captured parameters.
   std::vector<Tensor> inputs;
   std::set<std::pair<const Node*, int>> known;
   for (const Tensor& t : used.tensors)
     if (known.insert({t.node().get(), t.node_output()}).second) inputs.push_back(t);
-  if (inputs.empty()) return y;
+  if (computed.empty() || inputs.empty()) return all;
 
   auto node = make_pooled<Node>();
   node->name = "recompute";
   node->sequence = c.next_sequence();
   node->scope = c.scope;
   node->random_scope = c.random_scope;
-  node->outputs.push_back({y.shape(), y.layout(), y.dtype(), y.hidden()});
+  for (const size_t i : computed)
+    node->outputs.push_back({all[i].shape(), all[i].layout(), all[i].dtype(), all[i].hidden()});
   for (const Tensor& t : inputs) {
     node->inputs.push_back({t.node(), t.node_output()});
     node->saved.push_back({t, -1});
   }
   node->saved.push_back({x, -1});
-  node->vjp = [f, log, random, n = inputs.size(), code = running_user_code()](const Vjp& v) {
+  node->vjp = [f, log, random, computed, results = all.size(), n = inputs.size(),
+               code = running_user_code()](const Vjp& v) {
     Context& c = Context::current();
     std::vector<Tensor> ins;
     std::vector<size_t> index;
@@ -107,7 +118,7 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
         index.push_back(i);
       }
     const Tensor x = v.saved(static_cast<int>(n));
-    Tensor again;
+    Tensors again;
     {
       Restore<bool> recording(c.recording, true);
       Restore<RandomState> draws(c.random, random);
@@ -117,25 +128,36 @@ Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x)
       Restore<CollectiveLog*> logging(c.collective_log, log ? &replay : nullptr);
       Restore<const char*> phase(c.phase, "recompute");
       again = in_user_code(code, [&] {
-        const Tensor y = f(x);
+        Tensors y = f(x);
         REDCO_CHECK(replay.results.empty(),
                     "a repeated computation runs {} collectives fewer than the first run",
                     replay.results.size());
+        REDCO_CHECK(y.size() == results, "a repeated computation returns {} tensors, and the first run {}",
+                    y.size(), results);
         return y;
       });
     }
-    const auto found = backward({again}, {v.g()}, ins,
+    // Results without gradient (counts) are not on the tape of the second run.
+    std::vector<Tensor> outputs, cotangents;
+    for (size_t k = 0; k < computed.size(); ++k) {
+      if (!v.g(static_cast<int>(k)).defined() || !again[computed[k]].node()) continue;
+      outputs.push_back(again[computed[k]]);
+      cotangents.push_back(v.g(static_cast<int>(k)));
+    }
+    Tensors result(n);
+    if (outputs.empty()) return result;
+    again.clear();
+    const auto found = backward(outputs, cotangents, ins,
                                 {.create_graph = v.create_graph(),
                                  .stop_at_inputs = true,
                                  .factors = v.all_factors(),
                                  .sink = v.sink(),
                                  .nested = true});
-    Tensors result(n);
     for (size_t k = 0; k < index.size(); ++k) result[index[k]] = found[k];
     return result;
   };
-  y.set_node(node, 0);
-  return y;
+  for (size_t k = 0; k < computed.size(); ++k) all[computed[k]].set_node(node, static_cast<int>(k));
+  return all;
 }
 
 std::vector<Tensor> vmap(const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& f,

@@ -39,6 +39,8 @@ FactoredGradients factored_grad(const Tensor& loss, const std::vector<Tensor>& i
 // by value all that it reads. Differentiable to any order. Random draws repeat because they have keys;
 // sums over ranks are kept and not repeated.
 Tensor recompute(const std::function<Tensor(const Tensor&)>& f, const Tensor& x);
+// The same for a function with several results; in the backward, f must return the same number.
+Tensors recompute(const std::function<Tensors(const Tensor&)>& f, const Tensor& x);
 
 // Applies f to all slices along dim 0 of every tensor in xs together. Inside f this dim is hidden (a batch
 // dim of every op), also in the result; it is visible again in what vmap returns. Ops need no separate rules

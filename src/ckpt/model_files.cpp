@@ -4,12 +4,14 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log_once.h"
 #include "base/strict_json.h"
 #include "ckpt/gguf_file.h"
+#include "ckpt/mxfp4.h"
 #include "ckpt/safetensors.h"
 #include "ckpt/torch_bin.h"
 #include "gguf/folder.h"
@@ -118,7 +120,32 @@ ModelFiles ModelFiles::open(const std::string& folder, const std::string& stem) 
       throw ContentsError("{}: the index places {} in {}, but {}", index_path, shown(tensor), file,
                           l ? "it is in " + file_name(l->file->path()) : "it isn't");
   }
+  m.join_mxfp4();
   return m;
+}
+
+void ModelFiles::join_mxfp4() {
+  std::string name;
+  std::set<std::string> parts;
+  std::vector<Located> made;
+  for (const Located& blocks : tensors_) {
+    if (!is_mxfp4_blocks(*blocks.entry, &name)) continue;
+    const Located* const scales = find(name + "_scales");
+    if (!scales) continue;
+    joined_.push_back(std::make_unique<TensorEntry>(
+        mxfp4_entry(name, *blocks.file, *blocks.entry, *scales->file, *scales->entry)));
+    made.push_back({blocks.file, joined_.back().get()});
+    parts.insert({blocks.entry->name, scales->entry->name});
+  }
+  if (made.empty()) return;
+  std::erase_if(tensors_, [&](const Located& l) { return parts.contains(l.entry->name); });
+  for (const Located& l : made)
+    if (find(l.entry->name))
+      throw ContentsError("{}: {} is stored, and so are its blocks in MXFP4; one of them must go", folder_,
+                          l.entry->name);
+  tensors_.insert(tensors_.end(), made.begin(), made.end());
+  std::sort(tensors_.begin(), tensors_.end(),
+            [](const Located& a, const Located& b) { return a.entry->name < b.entry->name; });
 }
 
 const ModelFiles::Located* ModelFiles::find(std::string_view name) const {

@@ -24,7 +24,7 @@ class ModelFiles {
   // index doesn't list count too, as in transformers; of two copies the index chooses one. UsageError: no
   // such folder. ContentsError: an invalid index, a missing shard, a tensor that its shard lacks, one that
   // two shards have and the index doesn't list, a folder without any of these files. A folder with none of
-  // them but a GGUF file has its tensors (gguf_file.h).
+  // them but a GGUF file has its tensors (gguf_file.h). Tensors in MXFP4 are one (mxfp4.h).
   static ModelFiles open(const std::string& folder, const std::string& stem = "model");
 
   const std::string& folder() const { return folder_; }
@@ -41,7 +41,10 @@ class ModelFiles {
 
  private:
   std::string folder_;
+  void join_mxfp4();
+
   std::vector<std::unique_ptr<TensorFile>> files_;
+  std::vector<std::unique_ptr<TensorEntry>> joined_;  // entries of several stored tensors (mxfp4.h)
   std::vector<Located> tensors_;
 };
 

@@ -130,7 +130,7 @@ std::set<std::string> leave_head(const ParamTree& tree, HeadLoad& head, Held& he
   for (const ParamSpec& s : tree.specs()) {
     if (!head.is_head(s.stored.name)) continue;
     const auto it = held.find(s.stored.name);
-    if (it != held.end() && it->second->entry->shape == s.stored.shape) continue;
+    if (it != held.end() && it->second->entry->shape == s.stored.file_shape()) continue;
     head.made.push_back(s.name);
     if (it != held.end()) head.unused.push_back(it->second->entry->name);
     held.erase(s.stored.name);
@@ -178,12 +178,13 @@ void check_shapes_and_types(const ParamTree& tree, const Held& held, const MoreR
     for (i64 k = 0; k < s.stored.tensors(); ++k) {
       if (!held.count(s.stored.tensor(k))) continue;  // a buffer, or a parameter of the new head
       const ModelFiles::Located& l = *held.at(s.stored.tensor(k));
-      const bool fits = more.fits(l.entry->shape, s.stored.shape);
-      if (l.entry->shape != s.stored.shape && !fits)
+      const Shape shape = s.stored.file_shape();
+      const bool fits = more.fits(l.entry->shape, shape);
+      if (l.entry->shape != shape && !fits)
         throw ContentsError(
             "[checkpoint] {}: {} has shape {}, but the model's config (config.json and the "
             "job's model.* keys) gives {}",
-            l.file->path(), l.entry->name, to_string(l.entry->shape), to_string(s.stored.shape));
+            l.file->path(), l.entry->name, to_string(l.entry->shape), to_string(shape));
       if (!is_float(l.entry->type))
         throw ContentsError("[checkpoint] {}: {} is {}, expected a floating type", l.file->path(),
                             l.entry->name, name_of(l.entry->type));
@@ -241,7 +242,8 @@ class BlockReader {
         if (grown_.has(p.tensor))
           grown_.read(p, l, to, slot.buffer);
         else
-          l.file->read(*l.entry, p.box, to, p.strides, slot.buffer);
+          l.file->read(p.view.empty() ? *l.entry : l.entry->viewed(p.view), p.box, to, p.strides,
+                       slot.buffer);
         to += p.elements;
       }
     } catch (...) {
@@ -312,9 +314,9 @@ StoredDifferences stored_differences(const ParamTree& tree, const ModelFiles& fi
       const ModelFiles::Located* l = files.find(name);
       if (!l) {
         out.missing.push_back(name);
-      } else if (l->entry->shape != s.stored.shape) {
+      } else if (l->entry->shape != s.stored.file_shape()) {
         out.reshaped.push_back(fmt::format("{}: {} in {}, {} in the job", name, to_string(l->entry->shape),
-                                           l->file->path(), to_string(s.stored.shape)));
+                                           l->file->path(), to_string(s.stored.file_shape())));
       }
     }
   for (const ModelFiles::Located& l : files.tensors())

@@ -26,7 +26,7 @@ ModelPlan plan_params(const std::vector<SavedTree>& trees, StoredType type, cons
     for (const ParamSpec& s : t.tree->specs())
       for (i64 k = 0; k < s.stored.tensors(); ++k)
         if (const std::string name = s.stored.tensor(k); seen.insert(name).second)
-          tensors.push_back({t.prefix + name, type, s.stored.shape});
+          tensors.push_back({t.prefix + name, type, s.stored.file_shape()});
   }
   return plan_model(tensors, max_file_bytes, stem);
 }
@@ -103,19 +103,21 @@ std::vector<Piece> pieces_of(const Stored& t, const Parts& parts) {
     Shape local;
     for (const redco::Range& d : parts[r]) local.push_back(d.size());
     i64 begin = 0, end = rows_of(s, local);
-    if (s.stored.stacked > 0) {
+    if (s.stored.tensors() > 1) {
       const i64 at = t.k - parts[r][0].begin;
       const bool has = at >= 0 && at < local[0];
       begin = has ? at * local[1] : 0;
       end = has ? (at + 1) * local[1] : 0;
     }
     const i64 row = row_elements(s, local), most = rows_at_once(row);
-    for (i64 at = begin; at < end; at += most) {
-      const i64 rows = std::min(most, end - at);
-      Place place = places_of(s, parts[r], at, at + rows).front();
+    for (i64 at = begin; at < end;) {
+      Place place = places_of(s, parts[r], at, std::min(end, at + most)).front();  // maybe not all of them
+      const i64 rows = place.elements / row;
+      const Shape shape = place.view.empty() ? s.stored.file_shape() : place.view;
       i64 first = 0;
-      for (size_t d = 0; d < place.box.size(); ++d) first = first * s.stored.shape[d] + place.box[d].begin;
+      for (size_t d = 0; d < place.box.size(); ++d) first = first * shape[d] + place.box[d].begin;
       out.push_back({static_cast<int>(r), at, rows, row, std::move(place), first});
+      at += rows;
     }
   }
   std::ranges::stable_sort(out, {}, &Piece::first);
@@ -167,7 +169,7 @@ CopiedBytes copied_bytes(const std::vector<SavedTree>& trees, const ModelPlan& p
   CopiedBytes out{.of_file = std::vector<i64>(plan.files.size())};
   for (const Stored& t : in_file_order(trees, plan)) {
     const i64 row = row_elements(t.spec(), t.spec().shape) * size_of(DType::f32);
-    const i64 share = redco::numel(t.spec().shape) / (t.spec().stored.stacked > 0 ? t.spec().shape[0] : 1);
+    const i64 share = redco::numel(t.spec().shape) / std::max<i64>(1, t.spec().stored.tensors());
     out.of_file[t.file] += share * size_of(DType::f32);
     out.largest_piece = std::max({out.largest_piece, row, std::min(kPieceBytes, share * 4)});
   }
@@ -203,7 +205,7 @@ struct HandedFiles::Files {
               [&] { file->writer.emplace(SafetensorsWriter::create(folder, file->plan, queue.files())); });
     });
     return [this, file](const std::string& tensor, const Place& to, const float* from) {
-      guarded(*file, [&] { file->writer->write(tensor, to.box, from, to.strides); });
+      guarded(*file, [&] { file->writer->write(tensor, to.box, from, to.strides, to.view); });
     };
   }
 

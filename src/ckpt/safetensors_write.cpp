@@ -184,14 +184,15 @@ void SafetensorsWriter::write_transposed(std::string_view name, const Box& box, 
 }
 
 template <class T>
-void SafetensorsWriter::write(std::string_view name, const Box& box, const T* from, const Strides& strides) {
+void SafetensorsWriter::write(std::string_view name, const Box& box, const T* from, const Strides& strides,
+                              const Shape& view) {
   if (box.size() == 2 && strides[0] == 1 && strides[1] != 1 && box[0].end - box[0].begin > 1)
     return write_transposed(name, box, from, strides[1]);
   const size_t index_of = index(name);
   const TensorEntry& e = plan_.entries[index_of];
   const i64 size = size_of(e.type);
   const i64 capacity = kBufferBytes / size;
-  SegmentWalk walk(e.shape, box, strides, capacity);
+  SegmentWalk walk(view.empty() ? e.shape : view, box, strides, capacity);
   const i64 stride = walk.stride();
   unsigned char* buffer = nullptr;
   i64 first = 0, filled = 0;  // the buffer has elements [first, first + filled) of the tensor
@@ -238,9 +239,13 @@ FileRecord SafetensorsWriter::commit() {
   return {plan_.file, plan_.bytes, file_->commit()};
 }
 
-template void SafetensorsWriter::write(std::string_view, const Box&, const float*, const Strides&);
-template void SafetensorsWriter::write(std::string_view, const Box&, const double*, const Strides&);
-template void SafetensorsWriter::write(std::string_view, const Box&, const i32*, const Strides&);
-template void SafetensorsWriter::write(std::string_view, const Box&, const i64*, const Strides&);
+template void SafetensorsWriter::write(std::string_view, const Box&, const float*, const Strides&,
+                                       const Shape&);
+template void SafetensorsWriter::write(std::string_view, const Box&, const double*, const Strides&,
+                                       const Shape&);
+template void SafetensorsWriter::write(std::string_view, const Box&, const i32*, const Strides&,
+                                       const Shape&);
+template void SafetensorsWriter::write(std::string_view, const Box&, const i64*, const Strides&,
+                                       const Shape&);
 
 }  // namespace redco::ckpt

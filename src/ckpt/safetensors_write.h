@@ -64,9 +64,11 @@ class SafetensorsWriter {
 
   const FilePlan& plan() const { return plan_; }
   // Writes a box of a tensor from memory with `strides`, converted from T (float, double, i32, i64) to the
-  // planned type. UsageError: a value that this type can't represent (e.g. 70000 in F16).
+  // planned type. view: another shape of the tensor's elements, which the box is of; empty: its own.
+  // UsageError: a value that this type can't represent (e.g. 70000 in F16).
   template <class T>
-  void write(std::string_view name, const Box& box, const T* from, const Strides& strides);
+  void write(std::string_view name, const Box& box, const T* from, const Strides& strides,
+             const Shape& view = {});
   template <class T>
   void write(std::string_view name, const Box& box, const T* from) {
     write(name, box, from, contiguous(box));

@@ -33,19 +33,35 @@ std::vector<Place> places_of(const ParamSpec& s, const std::vector<redco::Range>
   for (i64 r = r0; r < r1;) {
     const i64 k = own ? r / rows : 0, first = own ? r % rows : r;
     i64 last = own ? std::min(rows, r1 - k * rows) : r1;
-    if (const i64 block = s.stored.block; block > 0)  // up to the end of the block
+    // Single rows in turn (gate, up, gate, ...) are a dim of their own.
+    const bool in_turn = s.stored.whole_stack && s.stored.block == 1;
+    if (const i64 block = s.stored.block; block > 0 && !in_turn)  // up to the end of the block
       last = std::min(last, ((at[own].begin + first) / block + 1) * block - at[own].begin);
     Place p;
     p.tensor = s.stored.tensor(own ? at[0].begin + k : 0);
     p.elements = (last - first) * steps[own];
     for (int d = own; d < rank; ++d) {
       const i64 row = s.stored.row_of(at[own].begin + first);
-      p.box.push_back(d == own ? Range{row, row + last - first} : Range{at[d].begin, at[d].end});
+      const i64 begin = in_turn ? at[own].begin + first : row;
+      p.box.push_back(d == own ? Range{begin, begin + last - first} : Range{at[d].begin, at[d].end});
       p.strides.push_back(steps[d]);
     }
     if (s.stored.transposed) {
       std::swap(p.box[0], p.box[1]);
       std::swap(p.strides[0], p.strides[1]);
+    }
+    if (s.stored.whole_stack) {
+      const i64 expert = at[0].begin + k;
+      p.box.insert(p.box.begin(), Range{expert, expert + 1});
+      p.strides.insert(p.strides.begin(), p.elements);
+    }
+    if (in_turn) {
+      const int out_dim = s.stored.transposed ? 2 : 1;
+      p.view = s.stored.file_shape();
+      p.view[out_dim] /= s.stored.step;
+      p.view.insert(p.view.begin() + out_dim + 1, s.stored.step);
+      p.box.insert(p.box.begin() + out_dim + 1, Range{s.stored.row, s.stored.row + 1});
+      p.strides.insert(p.strides.begin() + out_dim + 1, 1);
     }
     if (s.stored.shape.empty())
       p.box.clear(), p.strides.clear();  // a scalar, whose parameter has one element

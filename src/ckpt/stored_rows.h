@@ -19,6 +19,8 @@ View rows_in(const Tensor& t, i64 r, i64 n, i64 row);
 // The place of some of those rows in a stored tensor, with the strides in memory.
 struct Place {
   std::string tensor;
+  // The stored tensor's shape with one of its dims as two, whose box follows; empty: its own shape.
+  Shape view;
   Box box;
   Strides strides;
   i64 elements;

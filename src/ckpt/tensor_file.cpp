@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "ckpt/gguf_file.h"
+#include "ckpt/mxfp4.h"
 
 namespace redco::ckpt {
 namespace {
@@ -20,6 +21,17 @@ TensorFile::TensorFile(ReadFile file, std::vector<TensorEntry> entries)
     : file_(std::move(file)), entries_(std::move(entries)) {
   std::sort(entries_.begin(), entries_.end(),
             [](const TensorEntry& a, const TensorEntry& b) { return a.name < b.name; });
+}
+
+TensorEntry TensorEntry::viewed(const Shape& view) const {
+  REDCO_CHECK(!gguf && view.size() == shape.size() + 1, "{}: a view of a tensor of blocks", name);
+  TensorEntry e = *this;
+  e.shape = view;
+  if (strides.empty()) return e;
+  size_t d = 0;  // the dim that is split
+  while (d < shape.size() && view[d] == shape[d]) ++d;
+  e.strides.insert(e.strides.begin() + static_cast<std::ptrdiff_t>(d), strides[d] * view[d + 1]);
+  return e;
 }
 
 const TensorEntry* TensorFile::find(std::string_view name) const {
@@ -40,6 +52,12 @@ void TensorFile::read(const TensorEntry& e, const Box& box, T* out, const Stride
     throw ContentsError("{}: {} is {}, expected integers", path(), e.name, name_of(e.type));
   if (e.gguf) {
     read_gguf_rows(file_, e, box, strides, [&](i64 memory, i64 step, const float* values, i64 n) {
+      for (i64 i = 0; i < n; ++i) out[memory + i * step] = static_cast<T>(values[i]);
+    });
+    return;
+  }
+  if (e.mxfp4) {
+    read_mxfp4(file_, e, box, strides, [&](i64 memory, i64 step, const float* values, i64 n) {
       for (i64 i = 0; i < n; ++i) out[memory + i * step] = static_cast<T>(values[i]);
     });
     return;

@@ -18,7 +18,8 @@
 
 namespace redco::ckpt {
 
-struct GgufLayout;  // ckpt/gguf_file.h
+struct GgufLayout;   // ckpt/gguf_file.h
+struct Mxfp4Layout;  // ckpt/mxfp4.h
 
 struct TensorEntry {
   std::string name;
@@ -28,6 +29,10 @@ struct TensorEntry {
   i64 bytes;             // numel * size_of(type)
   Strides strides = {};  // of the elements in the file; empty: row-major, without gaps
   std::shared_ptr<const GgufLayout> gguf = {};  // blocks of a GGUF file; `type` is then what they decode to
+  std::shared_ptr<const Mxfp4Layout> mxfp4 = {};
+
+  // The same elements with another shape: one dim as two. REQUIRES: no GgufLayout.
+  TensorEntry viewed(const Shape& view) const;
 };
 
 constexpr i64 kBufferBytes = 4 << 20;

@@ -388,6 +388,24 @@ int adapter_to_gguf(const ConvertOptions& o, BlockType wanted) {
   return 0;
 }
 
+// Slices of dim 0 at a time, because experts may be one tensor.
+template <class T>
+void copy_tensor(const ckpt::ModelFiles::Located& l, ckpt::SafetensorsWriter& writer) {
+  constexpr i64 kElements = 16 << 20;
+  const Shape& shape = l.entry->shape;
+  ckpt::Box box = ckpt::whole(shape);
+  if (ckpt::numel(box) <= kElements)
+    return writer.write(l.entry->name, box, l.file->read<T>(*l.entry).data());
+  const i64 step = std::max<i64>(1, kElements / (ckpt::numel(box) / shape[0]));
+  std::vector<T> values;
+  for (i64 r = 0; r < shape[0]; r += step) {
+    box[0] = {r, std::min(shape[0], r + step)};
+    values.resize(static_cast<std::size_t>(ckpt::numel(box)));
+    l.file->read(*l.entry, box, values.data());
+    writer.write(l.entry->name, box, values.data());
+  }
+}
+
 int to_hf(const ConvertOptions& o, const Source& s, ckpt::StoredType type) {
   const ckpt::ModelFiles files = ckpt::ModelFiles::open(s.folder);
   std::vector<ckpt::TensorPlan> tensors;
@@ -401,17 +419,17 @@ int to_hf(const ConvertOptions& o, const Source& s, ckpt::StoredType type) {
       auto writer = ckpt::SafetensorsWriter::create(temp, file);
       for (const auto& e : file.entries) {
         const auto& l = files.at(e.name);
-        const ckpt::Box box = ckpt::whole(e.shape);
         if (ckpt::is_float(e.type))
-          writer.write(e.name, box, l.file->read<float>(*l.entry).data());
+          copy_tensor<float>(l, writer);
         else
-          writer.write(e.name, box, l.file->read<i64>(*l.entry).data());
+          copy_tensor<i64>(l, writer);
       }
       writer.commit();
     }
     if (!plan.index_name.empty()) write_file_durable(join_path(temp, plan.index_name), plan.index_json);
     Json config = s.config;
     config.erase("torch_dtype");
+    config.erase("quantization_config");
     config["dtype"] = type == ckpt::StoredType::f32   ? "float32"
                       : type == ckpt::StoredType::f16 ? "float16"
                                                       : "bfloat16";

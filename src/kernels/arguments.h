@@ -109,6 +109,9 @@ struct MixtureOfExperts {
   Unary activation = Unary::silu;
   bool bf16 = false;  // products may read their operands rounded to bf16
   i64 per_row = 0;    // experts that a row uses at most
+  // limit > 0: the inner layers are combined as g sigmoid(alpha g) (u + 1), where g is the output of gate, at
+  // most `limit`, and u that of up, in [-limit, limit] (gpt-oss); `activation` is not used.
+  double limit = 0, alpha = 1;
 };
 
 // What an op reads with ids.

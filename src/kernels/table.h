@@ -163,10 +163,13 @@ struct Kernels {
   // A mixture of experts: x [R, C], weights [R, E], chosen [R, E] (0: not used), gate and up [E, I, C], down
   // [E, C, I] (or all three of a storage type), hidden ([R per_row, 2 I]: for the backward, or absent),
   // workspace, y [R, C] = sum over e of weights[r, e] down_e (act(gate_e x) *
-  // (up_e x)). backward (f32, f64): the same up to hidden, g, workspace, dx, dweights, dgate, dup, ddown.
-  Kernel<kernels::MixtureOfExperts, View, View, View, View, View, View, View, View, View> experts{"experts"};
+  // (up_e x)), the biases of gate and up [E, I] (or absent). backward (f32, f64): the same up to hidden, g,
+  // workspace, dx, dweights, dgate, dup, ddown, the two biases and their gradients. Absent gradients are not
+  // computed.
+  Kernel<kernels::MixtureOfExperts, View, View, View, View, View, View, View, View, View, View, View> experts{
+      "experts"};
   Kernel<kernels::MixtureOfExperts, View, View, View, View, View, View, View, View, View, View, View, View,
-         View, View>
+         View, View, View, View, View, View>
       experts_backward{"experts_backward"};
   // matrices: their type
   i64 (*experts_workspace)(const kernels::MixtureOfExperts& m, i64 rows, i64 width, i64 inner, DType matrices,

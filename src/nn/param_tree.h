@@ -27,6 +27,8 @@ struct StoredAs {
   // > 0: dim 0 consists of this many stored tensors of `shape`, one per expert; {} in `name` is the expert's
   // index.
   i64 stacked = 0;
+  // The stack is one tensor of the file, of the shape (stacked, shape...).
+  bool whole_stack = false;
   // If transformers computes with another tensor than it stores (all experts in one): the name of that
   // tensor, and which of its rows (of the out dim) these are.
   std::string joined{};
@@ -36,7 +38,13 @@ struct StoredAs {
 
   // The stored row of row r.
   i64 row_of(i64 r) const { return row + (block > 0 ? r / block * step + r % block : r); }
-  i64 tensors() const { return stacked > 0 ? stacked : 1; }
+  i64 tensors() const { return stacked > 0 && !whole_stack ? stacked : 1; }
+  // Of one tensor in the file.
+  Shape file_shape() const {
+    Shape s = shape;
+    if (whole_stack) s.insert(s.begin(), stacked);
+    return s;
+  }
   std::string tensor(i64 i) const;  // the name of stored tensor i
 };
 

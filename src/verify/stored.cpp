@@ -14,7 +14,15 @@ std::vector<StoredPiece> stored_pieces(const ParamSpec& s) {
     out.push_back({name, whole, first, std::vector<i64>(count)});
     return out.back().index;
   };
-  if (stored.stacked > 0) {
+  if (stored.whole_stack) {
+    auto& index = add(stored.name, stored.stacked * size, 0, numel(s.shape));
+    const i64 rows = s.shape[1], row = numel(s.shape) / std::max<i64>(1, s.shape[0] * rows);
+    const i64 all = stored.transposed ? stored.shape[1] : 0;
+    for (i64 i = 0; i < std::ssize(index); ++i) {
+      const i64 k = i / (rows * row), r = stored.row_of(i / row % rows), c = i % row;
+      index[i] = k * size + (stored.transposed ? c * all + r : r * row + c);
+    }
+  } else if (stored.stacked > 0) {
     for (i64 k = 0; k < stored.stacked; ++k) {
       auto& index = add(stored.tensor(k), size, k * size, size);
       std::iota(index.begin(), index.end(), 0);

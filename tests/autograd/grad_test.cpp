@@ -6,6 +6,7 @@
 #include "ops/cross_entropy.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
+#include "ops/experts.h"
 #include "ops/linear.h"
 #include "ops/norm.h"
 #include "ops/reduce.h"
@@ -252,6 +253,36 @@ TEST(Recompute, HandlesNestingPartialsAndIdentityFunctions) {
     EXPECT_EQ(to_values(grad(sum_all(recompute([](const Tensor& h) { return h; }, x)), {x})[0]),
               std::vector<double>(12, 1));
     c.group(Axis::mp).barrier();
+  });
+}
+
+// A block with a second result, a third one without gradient, and its own input as a fourth.
+TEST(Recompute, SeveralResults) {
+  on_mesh({1, 2}, [](Context&) {
+    const Block block = make_block();
+    const Tensor x = place({3, 4}, Random(4).values(12), {}).watched();
+    const auto f = [block](const Tensor& h) {
+      const Tensor y = block(h), p = softmax(linear(y, block.w1));
+      return Tensors{y, sum(p, {0}), sum(top_k_mask(stop_gradient(p), 2), {0}), h};
+    };
+    const std::vector<Tensor> wrt = {x, block.w1, block.w2, block.b};
+    const auto loss = [](const Tensors& y, int which) {
+      const Tensor balance = sum_all(y[1] * y[2]);
+      return which == 0   ? sum_all(square(y[0]))
+             : which == 1 ? balance
+                          : sum_all(square(y[0] * y[3])) + balance;
+    };
+    for (const int which : {0, 1, 2}) {
+      const auto plain = grad(loss(f(x), which), wrt);
+      const auto again = grad(loss(recompute(f, x), which), wrt);
+      const auto twice =
+          grad(sum_all(square(grad(loss(recompute(f, x), which), {x}, {.create_graph = true})[0])), wrt);
+      const auto second = grad(sum_all(square(grad(loss(f(x), which), {x}, {.create_graph = true})[0])), wrt);
+      for (size_t i = 0; i < wrt.size(); ++i) {
+        EXPECT_EQ(to_values(again[i]), to_values(plain[i])) << which << " " << i;
+        EXPECT_LT(distance(to_values(twice[i]), to_values(second[i])), 1e-11) << which << " " << i;
+      }
+    }
   });
 }
 

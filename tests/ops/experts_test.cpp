@@ -21,11 +21,26 @@ OpFunction with(i64 k, kernels::Unary activation = kernels::Unary::silu, bool co
     return (composed ? experts_composed : experts)(x[0], x[1], chosen, {x[2], x[3], x[4]}, o);
   };
 }
+// The same with biases of the inner layers, which are limited (gpt-oss).
+OpFunction limited(i64 k, double limit, bool composed = false) {
+  return [=](const Xs& x) {
+    const ExpertsOptions o{.per_row = k, .limit = limit, .alpha = 1.3};
+    const Tensor chosen = top_k_mask(x[1], k);
+    return (composed ? experts_composed : experts)(x[0], x[1], chosen, {x[2], x[3], x[4], x[5], x[6]}, o);
+  };
+}
 std::vector<Input> inputs(const Shape& rows, i64 E, i64 C, i64 I) {
   Shape x = rows, w = rows;
   x.push_back(C);
   w.push_back(E);
   return {{x}, {w}, {{E, I, C}}, {{E, I, C}}, {{E, C, I}}};
+}
+
+std::vector<Input> biased_inputs(const Shape& rows, i64 E, i64 C, i64 I) {
+  std::vector<Input> in = inputs(rows, E, C, I);
+  in.push_back({{E, I}});
+  in.push_back({{E, I}});
+  return in;
 }
 
 // Every cut of every input: along the experts (uneven, and empty with more ranks than experts), inside them,
@@ -38,6 +53,25 @@ TEST(Experts, DerivativesAndPlacements) {
   check_op({"all", inputs({3}, 2, 2, 2), with(2), true, 40});
   check_op({"no rows", inputs({0}, 2, 2, 2), with(1), true, 20});
   check_op({"composed", inputs({2}, 2, 2, 2), with(1, kernels::Unary::silu, true), true, 20});
+}
+// No value is at a limit, where there is no derivative.
+TEST(Experts, BiasesAndLimits) {
+  check_op({"limited", biased_inputs({2, 2}, 3, 2, 2), limited(2, 0.6), true, 60});
+  check_op({"far limits", biased_inputs({3}, 2, 2, 3), limited(1, 50), true, 30});
+  check_op({"limited composed", biased_inputs({2}, 2, 2, 2), limited(1, 0.6, true), true, 20});
+}
+TEST(Experts, LimitsApplyOnBothSides) {
+  on_one_rank([](Context&) {
+    const Numbers n = numbers_of({"", biased_inputs({40}, 2, 3, 2), limited(1, 0.4)}, 9);
+    const OpCase fused{"", biased_inputs({40}, 2, 3, 2), limited(1, 0.4)};
+    const OpCase composed{"", biased_inputs({40}, 2, 3, 2), limited(1, 0.4, true)};
+    const OpCase far{"", biased_inputs({40}, 2, 3, 2), limited(1, 1e9)};
+    const std::vector<Layout> layouts(7);
+    const auto a = run_case(fused, n, layouts, {}, 1), b = run_case(composed, n, layouts, {}, 1);
+    EXPECT_LT(distance(a.value, b.value), 1e-13);
+    for (size_t i = 0; i < a.first.size(); ++i) EXPECT_LT(distance(a.first[i], b.first[i]), 1e-12) << i;
+    EXPECT_GT(distance(a.value, run_case(far, n, layouts, {}, 1).value), 1e-2);
+  });
 }
 
 // With the layouts of the rules, only the output is moved.

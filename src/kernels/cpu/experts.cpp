@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "kernels/cpu/device.h"
+#include "kernels/cpu/expert_gates.h"
 #include "kernels/cpu/groups.h"
 #include "kernels/cpu/pool.h"
 #include "kernels/cpu/products/gemm.h"
@@ -122,6 +123,12 @@ void inner_layers(const Experts<T, S>& a, const Piece& p, const T* xs, std::span
     gemm<T>(false, true, p.m, a.I, a.C, 1, xs, a.C, a.up + p.expert * matrix, a.C, 0, up, a.I);
   }
 }
+// The biases of a piece's rows, to gate and up [m, I] each.
+template <class T, class A>
+void add_biases(const A& a, const Piece& p, T* gate) {
+  if (a.gate_bias) add_to_rows(a.gate_bias + p.expert * a.I, p.m, a.I, gate);
+  if (a.up_bias) add_to_rows(a.up_bias + p.expert * a.I, p.m, a.I, gate + p.m * a.I);
+}
 template <class T, class S>
 void outer_layer(const Experts<T, S>& a, const Piece& p, const T* inner, std::span<float> room, T* ys) {
   if constexpr (std::is_same_v<T, float>) {
@@ -189,8 +196,13 @@ void experts(const Experts<T, S>& a, T* scratch, std::span<float> room, T* y) {
     gather(a.x, p, a.C, xs);
     T* const gate = a.hidden ? a.hidden + 2 * p.before * a.I : own;
     inner_layers(a, p, xs, room, gate);
-    unary(a.activation, gate, inner, p.m * a.I);
-    multiply(inner, gate + p.m * a.I, p.m * a.I);
+    add_biases(a, p, gate);
+    if (a.limit > 0) {
+      clamped_swiglu(a.limit, a.alpha, gate, gate + p.m * a.I, p.m * a.I, inner);
+    } else {
+      unary(a.activation, gate, inner, p.m * a.I);
+      multiply(inner, gate + p.m * a.I, p.m * a.I);
+    }
     outer_layer(a, p, inner, room, ys);
     scatter(ys, p, a.C, a.weights + p.expert, a.E, y);
   });
@@ -210,11 +222,18 @@ void experts_backward(const Experts<T, S>& a, const T* g, T* scratch, std::span<
     const T keep = seen[p.expert] ? T(1) : T(0);  // a later piece of an expert adds to its gradients
     seen[p.expert] = true;
     gather(a.x, p, a.C, xs);
-    if (!a.hidden) inner_layers(a, p, xs, room, own);
+    if (!a.hidden) {
+      inner_layers(a, p, xs, room, own);
+      add_biases(a, p, own);
+    }
     const T *const gate = a.hidden ? a.hidden + 2 * p.before * a.I : own, *const up = gate + size;
-    unary(a.activation, gate, act, size);
-    std::copy_n(act, size, inner);
-    multiply(inner, up, size);
+    if (a.limit > 0) {
+      clamped_swiglu(a.limit, a.alpha, gate, up, size, inner);
+    } else {
+      unary(a.activation, gate, act, size);
+      std::copy_n(act, size, inner);
+      multiply(inner, up, size);
+    }
 
     // First d inner = g down with weight 1, because the gradient of the weight is its product with inner.
     gather(g, p, a.C, gs);
@@ -234,9 +253,15 @@ void experts_backward(const Experts<T, S>& a, const T* g, T* scratch, std::span<
     }
 
     // d up = d inner act(gate); d gate = act'(gate) (d inner up).
-    multiply(act, di, size);
-    multiply(di, up, size);
-    unary_backward(a.activation, gate, di, di, size);
+    if (a.limit > 0) {
+      clamped_swiglu_backward(a.limit, a.alpha, gate, up, size, di, act);
+    } else {
+      multiply(act, di, size);
+      multiply(di, up, size);
+      unary_backward(a.activation, gate, di, di, size);
+    }
+    if (d.gate_bias) sum_rows(di, p.m, a.I, keep, d.gate_bias + p.expert * a.I);
+    if (d.up_bias) sum_rows(act, p.m, a.I, keep, d.up_bias + p.expert * a.I);
     const auto add_gradient = [&](const T* of_layer, T* to) {
       if (to)
         gemm<T>(true, false, a.I, a.C, p.m, 1, of_layer, a.I, xs, a.C, keep, to + p.expert * matrix, a.C);
@@ -246,6 +271,10 @@ void experts_backward(const Experts<T, S>& a, const T* g, T* scratch, std::span<
     inner_gradient(a, p, di, act, room, xs);
     scatter<T>(xs, p, a.C, nullptr, 0, d.x);
   });
+  for (i64 e = 0; e < a.E; ++e)
+    if (!seen[e])
+      for (T* b : {d.gate_bias, d.up_bias})
+        if (b) fill(b + e * a.I, T(0), a.I);
   for (i64 e = 0; e < a.E; ++e)
     if (!seen[e])
       for (T* m : {d.gate, d.up, d.down})
@@ -272,7 +301,8 @@ namespace {
 
 template <class T, class S = T>
 Experts<T, S> experts_of(const MixtureOfExperts& m, const View& x, const View& weights, const View& chosen,
-                         const View& gate, const View& up, const View& down, const View& hidden) {
+                         const View& gate, const View& up, const View& down, const View& hidden,
+                         const View& gate_bias, const View& up_bias) {
   const i64 R = x.leading();
   return {.R = R,
           .C = gate.shape[2],
@@ -287,7 +317,11 @@ Experts<T, S> experts_of(const MixtureOfExperts& m, const View& x, const View& w
           .activation = m.activation,
           .bf16 = m.bf16,
           .hidden = pointer<T>(hidden),
-          .hidden_rows = R * m.per_row};
+          .hidden_rows = R * m.per_row,
+          .gate_bias = pointer<T>(gate_bias),
+          .up_bias = pointer<T>(up_bias),
+          .limit = m.limit,
+          .alpha = m.alpha};
 }
 
 // The k largest elements of each row become 1, of equal ones the first.
@@ -308,11 +342,12 @@ void top_k_mask(const T* x, i64 k, T* y, i64 rows, i64 columns) {
 void add_experts(Kernels& t) {
   t.experts.run = [](const MixtureOfExperts& m, const View& x, const View& weights, const View& chosen,
                      const View& gate, const View& up, const View& down, const View& hidden,
-                     const View& workspace, const View& y) {
+                     const View& workspace, const View& y, const View& gate_bias, const View& up_bias) {
     const auto run = [&](auto zero, auto element) {
       using T = decltype(zero);
       using S = decltype(element);
-      const Experts<T, S> e = experts_of<T, S>(m, x, weights, chosen, gate, up, down, hidden);
+      const Experts<T, S> e =
+          experts_of<T, S>(m, x, weights, chosen, gate, up, down, hidden, gate_bias, up_bias);
       T* const own = pointer<T>(workspace);
       experts<T, S>(e, own, floats_of(workspace, experts_scratch(e.R, e.C, e.I, hidden.present, false)),
                     pointer<T>(y));
@@ -320,22 +355,25 @@ void add_experts(Kernels& t) {
     if (is_storage_type(gate.dtype)) return visit_stored(gate.dtype, [&](auto zero) { run(float{}, zero); });
     visit_float(x.dtype, [&](auto zero) { run(zero, zero); });
   };
-  t.experts_backward.run = [](const MixtureOfExperts& m, const View& x, const View& weights,
-                              const View& chosen, const View& gate, const View& up, const View& down,
-                              const View& hidden, const View& g, const View& workspace, const View& dx,
-                              const View& dweights, const View& dgate, const View& dup, const View& ddown) {
-    const auto run = [&](auto zero, auto element) {
-      using T = decltype(zero);
-      using S = decltype(element);
-      const Experts<T, S> e = experts_of<T, S>(m, x, weights, chosen, gate, up, down, hidden);
-      experts_backward<T, S>(
-          e, pointer<T>(g), pointer<T>(workspace),
-          floats_of(workspace, experts_scratch(e.R, e.C, e.I, hidden.present, true)),
-          {pointer<T>(dx), pointer<T>(dweights), pointer<T>(dgate), pointer<T>(dup), pointer<T>(ddown)});
-    };
-    if (is_storage_type(gate.dtype)) return visit_stored(gate.dtype, [&](auto zero) { run(float{}, zero); });
-    visit_float(x.dtype, [&](auto zero) { run(zero, zero); });
-  };
+  t.experts_backward.run =
+      [](const MixtureOfExperts& m, const View& x, const View& weights, const View& chosen, const View& gate,
+         const View& up, const View& down, const View& hidden, const View& g, const View& workspace,
+         const View& dx, const View& dweights, const View& dgate, const View& dup, const View& ddown,
+         const View& gate_bias, const View& up_bias, const View& dgate_bias, const View& dup_bias) {
+        const auto run = [&](auto zero, auto element) {
+          using T = decltype(zero);
+          using S = decltype(element);
+          const Experts<T, S> e =
+              experts_of<T, S>(m, x, weights, chosen, gate, up, down, hidden, gate_bias, up_bias);
+          experts_backward<T, S>(e, pointer<T>(g), pointer<T>(workspace),
+                                 floats_of(workspace, experts_scratch(e.R, e.C, e.I, hidden.present, true)),
+                                 {pointer<T>(dx), pointer<T>(dweights), pointer<T>(dgate), pointer<T>(dup),
+                                  pointer<T>(ddown), pointer<T>(dgate_bias), pointer<T>(dup_bias)});
+        };
+        if (is_storage_type(gate.dtype))
+          return visit_stored(gate.dtype, [&](auto zero) { run(float{}, zero); });
+        visit_float(x.dtype, [&](auto zero) { run(zero, zero); });
+      };
   t.experts_workspace = [](const MixtureOfExperts& m, i64 rows, i64 width, i64 inner, DType matrices,
                            bool hidden, bool backward) {
     return experts_workspace(rows, width, inner, matrices, m.bf16, hidden, backward);

@@ -25,10 +25,13 @@ struct Experts {
   // by the backward. If null, the backward computes them again.
   T* hidden = nullptr;
   i64 hidden_rows = 0;
+  const T *gate_bias = nullptr, *up_bias = nullptr;  // [E, I], or null
+  double limit = 0, alpha = 1;                       // see MixtureOfExperts
 };
 template <class T>
 struct ExpertGradients {
   T *x, *weights, *gate, *up, *down;
+  T *gate_bias = nullptr, *up_bias = nullptr;
 };
 
 // Number of elements of scratch memory that the two functions need, without and with that of products.
