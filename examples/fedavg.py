@@ -66,7 +66,7 @@ class FedAvg(redco.Pipeline):
             nll = redco.cross_entropy(self.logits(own, x[:, i : i + s.local_batch_size]), mine)
             mean = nll / redco.clamp((mine >= 0).sum(1, keepdim=True), 1)
             steps = redco.grad(mean.sum(), list(own.values()))
-            own = {k: (w - s.local_learning_rate * g).watched() for (k, w), g in zip(own.items(), steps)}
+            own = {k: (w - s.local_learning_rate * g).detach().watched() for (k, w), g in zip(own.items(), steps)}
             seen += nll.sum()
         # A term whose gradient is the server's weights minus the mean of the clients'.
         pull = sum((w * (n.sum() * w - (n * own[k]).sum(0).reshape(w.shape)).detach()).sum()

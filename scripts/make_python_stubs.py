@@ -2,6 +2,7 @@
 """make_python_stubs.py FOLDER [--check]: writes src/python/redco/_redco.pyi, the types of the functions in C++, for
 editors, from the docstrings of the built module in FOLDER (build/python). --check: fails if the file differs."""
 
+import inspect
 import os
 import re
 import sys
@@ -21,13 +22,18 @@ def cleaned(signature):
     s = re.sub(r"\b(handle|object)\b", "Any", s)
     s = re.sub(r"Callable\[\[[^\]]*\], [^\]]*\]", "Callable", s)
     s = s.replace("std::", "").replace("List[", "list[").replace("Dict[", "dict[").replace("Tuple[", "tuple[")
-    s = s.replace("function", "Callable")
+    s = s.replace("function", "Callable").replace(": buffer", ": numpy.ndarray")
     return s
 
 
-def definitions(name, doc, indent, method):
+def definitions(name, doc, indent, method, function=None):
     """Overloads and docstring of a function, from pybind11's docstring."""
     lines = (doc or "").strip().split("\n")
+    if inspect.isfunction(function):  # a method that is written in Python
+        parameters = inspect.signature(function).parameters.values()
+        shown = ", ".join(str(p.replace(name="self" if k == 0 else p.name)) for k, p in enumerate(parameters))
+        return [f"{indent}def {name}({shown}) -> Any:" + ("" if doc else " ...")] + (
+            [f'{indent}    """{inspect.cleandoc(doc)}"""'] if doc else [])
     found = [m.group(2) for m in (re.match(r"(\d+\. )?" + re.escape(name) + r"(\(.*)$", x.strip()) for x in lines) if m]
     if len(found) > 1:
         found = found[1:]  # the first line is NAME(*args, **kwargs)
@@ -75,7 +81,7 @@ def main():
                     m = re.search(r"-> ([\w.\[\], ]+)", cleaned(x.fget.__doc__ or ""))
                     body += ["    @property", f"    def {member}(self) -> {m.group(1) if m else 'Any'}: ..."]
                 else:
-                    body += definitions(member, x.__doc__, "    ", True)
+                    body += definitions(member, x.__doc__, "    ", True, x)
             functions += ["", head] + (body or ["    ..."])
         elif callable(value):
             functions += definitions(name, value.__doc__, "", False)

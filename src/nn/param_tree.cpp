@@ -441,7 +441,8 @@ void initialize(const ParamSpec& s, const Tensor& t) {
     case Init::Kind::values: {
       const std::size_t n = s.init.values ? s.init.values->size() : 0;
       if (n != static_cast<std::size_t>(t.numel()))
-        throw UsageError("[model] {} {} has {} initial values", s.name, to_string(s.shape), n);
+        throw UsageError("[model] {} {} has {} initial values; expected {}", s.name, to_string(s.shape), n,
+                         t.numel());
       fill_whole(t, {s.init.values->begin(), s.init.values->end()});
       break;
     }

@@ -82,16 +82,19 @@ Operands grouped(const RecurrenceInputs& in) {
   o.v = to_sum_type(in.v);
   REDCO_CHECK(
       in.v.visible() == 4 && in.k.visible() == 4 && in.q.visible() == 4 && in.log_decay.visible() == 3,
-      "[linear_recurrence] v {}, k {}, q {}, log_decay {}", describe(in.v), describe(in.k), describe(in.q),
-      describe(in.log_decay));
+      "[linear_recurrence] expected log_decay [B, T, H], k and q [B, T, G, N], v [B, T, H, P], not log_decay {}, "
+      "k {}, q {}, v {}",
+      describe(in.log_decay), describe(in.k), describe(in.q), describe(in.v));
   o.B = in.v.size(0), o.T = in.v.size(1), o.H = in.v.size(2), o.P = in.v.size(3);
   const i64 G = in.k.size(2);
   o.N = in.k.size(3);
   for (int d : {0, 1, 2})
-    REDCO_CHECK(in.log_decay.size(d) == in.v.size(d) && in.q.size(d) == in.k.size(d) && o.T > 0 && G > 0 &&
-                    (d == 2 ? o.H % G == 0 : in.k.size(d) == in.v.size(d)) && in.q.size(3) == o.N,
-                "[linear_recurrence] shapes do not match: v {}, k {}, q {}, log_decay {}", describe(in.v),
-                describe(in.k), describe(in.q), describe(in.log_decay));
+    REDCO_CHECK(
+        in.log_decay.size(d) == in.v.size(d) && in.q.size(d) == in.k.size(d) && o.T > 0 && G > 0 &&
+            (d == 2 ? o.H % G == 0 : in.k.size(d) == in.v.size(d)) && in.q.size(3) == o.N,
+        "[linear_recurrence] shapes do not match: log_decay {}, k {}, q {}, v {}; expected log_decay [B, T, "
+        "H], k and q [B, T, G, N], v [B, T, H, P], with H a multiple of G",
+        describe(in.log_decay), describe(in.k), describe(in.q), describe(in.v));
   REDCO_CHECK(!in.segments.defined() || !in.initial.defined(),
               "[linear_recurrence] segments cannot continue a state");
   // With more shards than groups, heads are cut inside a group, so each part gets keys and queries of its

@@ -12,6 +12,7 @@
 #include "base/words.h"
 #include "ops/create.h"
 #include "ops/dispatch.h"
+#include "ops/elementwise.h"
 
 namespace redco {
 
@@ -53,6 +54,17 @@ std::unique_ptr<Restore<SharedText>> StepContext::scope(const std::string& name,
   Context& c = Context::current();
   return std::make_unique<Restore<SharedText>>(c.random_scope,
                                                fmt::format("{}#{}.{}", c.random_scope.text(), name, k));
+}
+
+void StepContext::add_sum(const std::string& name, const Tensor& part) const {
+  if (!sums) return;
+  const NoGrad off;
+  REDCO_CHECK(part.defined() && part.is_float(), "add_sum('{}') adds {}; expected a floating tensor", name,
+              part.defined() ? describe(part) : "an undefined tensor");
+  Tensor& sum = (*sums)[name];
+  REDCO_CHECK(!sum.defined() || sum.shape() == part.shape(),
+              "add_sum('{}') adds {} to {}; expected equal shapes", name, describe(part), describe(sum));
+  sum = sum.defined() ? sum + part.detached() : part.detached();
 }
 
 double StepContext::agree(const Tensor& value) const {

@@ -81,6 +81,11 @@ struct StepContext {
   // If set, predict() of one example passes the answer's text on piece by piece, on the first rank of the mp
   // group.
   std::function<void(std::string_view piece)> on_text;
+  // Adds `part`, without derivative, to a sum over all micro-batches of the step, which after_update() reads
+  // in `sums`: how often each code of a codebook is used, statistics of a batch norm. For loss() and embed()
+  // in training; elsewhere it has no effect. Not for a function that runs again (recompute).
+  void add_sum(const std::string& name, const Tensor& part) const;
+  std::shared_ptr<std::map<std::string, Tensor>> sums{};  // null: nothing is summed
 };
 
 // A part of the job that a job may lack. The use of an absent one is a UsageError that names the setting.
@@ -217,9 +222,10 @@ class Pipeline {
   // Default: one group that minimizes the first term, with all trained parameters (no buffers, no frozen
   // ones). Parameters in no group don't change.
   virtual std::vector<ParamGroup> groups() const;
-  // New values of trained parameters after an update, by name: a clamp, a projection. `params` are the
-  // updated parameters in fp32, off the tape; moving averages follow the new values. The optimizer's state
-  // stays. The values have the parameters' shapes. Called after each step that updates; default: none.
+  // New values of trained parameters and of buffers after an update, by name: a clamp, a projection, running
+  // statistics (of ctx.sums). `params` are the updated parameters in fp32, off the tape; moving averages
+  // follow the new values. The optimizer's state stays. The values have the parameters' shapes. Called after
+  // each step that updates; default: none.
   virtual std::map<std::string, Tensor> after_update(const ParamTree& params, const StepContext& ctx) const {
     (void)params, (void)ctx;
     return {};

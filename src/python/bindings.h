@@ -82,6 +82,10 @@ std::vector<T> elements(py::handle array) {
 }
 Shape shape_of(py::handle array);
 bool is_ids(py::handle array);  // of int32
+// x, for gradients with respect to it: gradients of it reach what x is computed from, as those of x do.
+Tensor watched(const Tensor& x);
+// A tensor of a number, a list or an array, beside `like`: floating values have its type.
+Tensor constant_beside(const Tensor& like, const py::object& value);
 // A NumPy array with a copy of these bytes. type: NumPy's name.
 py::object array_of_bytes(const void* data, std::size_t size, const std::vector<i64>& shape,
                           const char* type);

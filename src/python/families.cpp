@@ -17,7 +17,7 @@ struct ConfigHandle {
 
 ModelTask task_named(const std::string& name) {
   std::string known;
-  for (int t = 0; t <= static_cast<int>(ModelTask::text_to_image); ++t) {
+  for (int t = 0; t <= static_cast<int>(ModelTask::image_text_contrastive); ++t) {
     const auto task = static_cast<ModelTask>(t);
     if (name == name_of(task)) return task;
     known += (known.empty() ? "" : ", ") + std::string(name_of(task));
@@ -50,6 +50,10 @@ class PythonModel final : public Model {
     get("attends", attends_);
     get("cache", cache_forms_);
     get("windows", windows_);
+    get("decoder_start_token_id", decoder_start_token_id_);
+    get("pad_token_id", pad_token_id_);
+    get("pads_texts", pads_texts_);
+    get("own", own_);
     const auto [channels, height, width] = py::cast<std::tuple<i64, i64, i64>>(facts["image_shape"]);
     image_shape_ = {channels, height, width};
     task_ = task_named(py::cast<std::string>(facts["task"]));
@@ -57,19 +61,41 @@ class PythonModel final : public Model {
   }
 
   ModelCache make_cache(const CacheOptions& o) const override {
-    ModelCache::Layers layers;
+    ModelCache::Layers layers, memories;
     for (i64 i = 0; i < n_layers_; ++i) {
       if (cache_forms_.at(static_cast<std::size_t>(i)) == "state")
         layers.push_back(std::make_unique<StateCache>());
       else
         layers.push_back(std::make_unique<ColumnCache>(o, window(i)));
+      if (is_encoder_decoder()) memories.push_back(std::make_unique<MemoryCache>(o));
     }
-    return {std::move(layers), {}, o.capacity};
+    return {std::move(layers), std::move(memories), o.capacity};
+  }
+  std::vector<i32> positions(std::span<const i32> mask, bool generating) const override {
+    if (!defines("positions")) return Model::positions(mask, generating);
+    return with_python([&] {
+      const std::vector<i32> given(mask.begin(), mask.end());
+      auto out = py::cast<std::vector<i32>>(py::list(object_->attr("positions")(given, generating)));
+      if (out.size() != given.size())
+        throw PythonError(
+            fmt::format("positions() returned {} numbers for a mask of {}", out.size(), given.size()));
+      return out;
+    });
+  }
+  std::string canonical_name(const std::string& stored) const override {
+    if (!defines("canonical_name")) return stored;
+    return with_python([&] {
+      const py::object name = object_->attr("canonical_name")(stored);
+      return name.is_none() ? std::string() : py::cast<std::string>(name);
+    });
   }
 
  protected:
   Tensor decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
     return call("decode", p, in, o);
+  }
+  Tensor encode_memory(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
+    return call("encode", p, in, o);
   }
   Tensor encode_outputs(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
     return call("encode_outputs", p, in, o);
@@ -77,6 +103,7 @@ class PythonModel final : public Model {
   i64 window(i64 layer) const override { return windows_.at(static_cast<std::size_t>(layer)); }
 
  private:
+  bool defines(const char* function) const { return std::ranges::count(own_, function) > 0; }
   template <class Inputs>
   Tensor call(const char* function, const ParamTree& p, const Inputs& in, const ApplyOptions& o) const {
     return with_python([&] {
@@ -89,7 +116,7 @@ class PythonModel final : public Model {
   }
 
   Held object_;
-  std::vector<std::string> cache_forms_;
+  std::vector<std::string> cache_forms_, own_;
   std::vector<i64> windows_;
 };
 
@@ -128,6 +155,8 @@ void bind_families(py::module_& m) {
   add_member(decoder, "input_ids", &DecoderInputs::input_ids);
   add_member(decoder, "positions", &DecoderInputs::positions);
   add_member(decoder, "key_mask", &DecoderInputs::key_mask);
+  add_member(decoder, "memory", &DecoderInputs::memory);
+  add_member(decoder, "memory_mask", &DecoderInputs::memory_mask);
   py::class_<EncoderInputs> encoder(m, "EncoderInputs", "Inputs of encode_outputs(). Absent ones are None.");
   add_member(encoder, "input_ids", &EncoderInputs::input_ids);
   add_member(encoder, "key_mask", &EncoderInputs::key_mask);
@@ -135,6 +164,7 @@ void bind_families(py::module_& m) {
   add_member(encoder, "pixel_values", &EncoderInputs::pixel_values);
   add_member(encoder, "features", &EncoderInputs::features);
   add_member(encoder, "positions", &EncoderInputs::positions);
+  add_member(encoder, "memory", &EncoderInputs::memory);
 }
 
 }  // namespace redco::python

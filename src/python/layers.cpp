@@ -24,6 +24,20 @@ AttentionSettings attention_settings(double scale, bool causal, i64 window, doub
   return s;
 }
 
+// [query, key, value, output] of an attention.
+AttentionBlock attention_block(const char* function, const std::vector<std::string>& names, i64 n_head,
+                               i64 n_kv, i64 head_dim) {
+  if (names.size() != 4)
+    throw UsageError("{}() got {} names of layers; expected those of query, key, value and output", function,
+                     names.size());
+  return {.q = layer_name(names[0]),
+          .k = layer_name(names[1]),
+          .v = layer_name(names[2]),
+          .out = layer_name(names[3]),
+          .heads = {.n_head = n_head, .n_kv = n_kv > 0 ? n_kv : n_head, .head_dim = head_dim},
+          .settings = {}};
+}
+
 // The cache of one layer in a pass.
 struct CacheHandle {
   LayerCache* layer;
@@ -106,21 +120,12 @@ void bind_layers(py::module_& m) {
               const MaybeTensor& key_mask, const MaybeTensor& positions,
               const std::optional<std::vector<float>>& inv_freq, std::optional<double> scale, bool causal,
               i64 window, double dropout, double softcap, const MaybeTensor& bias) {
-        if (names.size() != 4)
-          throw UsageError(
-              "self_attention() got {} names of layers; expected those of query, key, value and output",
-              names.size());
         RopeOptions rope;
         if (inv_freq) rope.inv_freq = std::make_shared<const std::vector<float>>(*inv_freq);
         const double by = scale.value_or(1 / std::sqrt(static_cast<double>(head_dim)));
-        const AttentionBlock block{
-            .q = layer_name(names[0]),
-            .k = layer_name(names[1]),
-            .v = layer_name(names[2]),
-            .out = layer_name(names[3]),
-            .heads = {.n_head = n_head, .n_kv = n_kv > 0 ? n_kv : n_head, .head_dim = head_dim},
-            .settings = attention_settings(by, causal, window, dropout, softcap),
-            .rope = inv_freq ? &rope : nullptr};
+        AttentionBlock block = attention_block("self_attention", names, n_head, n_kv, head_dim);
+        block.settings = attention_settings(by, causal, window, dropout, softcap);
+        if (inv_freq) block.rope = &rope;
         return self_attention(p, block, o, layer, x, maybe(key_mask), maybe(positions), maybe(bias));
       },
       "params"_a, "options"_a, "layer"_a, "x"_a, "names"_a, "n_head"_a, "n_kv"_a = 0, "head_dim"_a,
@@ -129,6 +134,22 @@ void bind_layers(py::module_& m) {
       "bias"_a = py::none(), Free(),
       "Attention with its projections [q, k, v, out], [rows, tokens, width]; reads and extends the cache. "
       "inv_freq: of rotary positions.");
+
+  m.def(
+      "cross_attention",
+      [maybe](const ParamTree& p, const ApplyOptions& o, std::size_t layer, const Tensor& x,
+              const std::vector<std::string>& names, i64 n_head, i64 n_kv, i64 head_dim,
+              const MaybeTensor& memory, const MaybeTensor& memory_mask, std::optional<double> scale,
+              double dropout) {
+        AttentionBlock block = attention_block("cross_attention", names, n_head, n_kv, head_dim);
+        const double by = scale.value_or(1 / std::sqrt(static_cast<double>(head_dim)));
+        block.settings = attention_settings(by, false, 0, dropout, 0);
+        return cross_attention(p, block, o, layer, x, maybe(memory), maybe(memory_mask));
+      },
+      "params"_a, "options"_a, "layer"_a, "x"_a, "names"_a, "n_head"_a, "n_kv"_a = 0, "head_dim"_a,
+      "memory"_a, "memory_mask"_a, "scale"_a = py::none(), "dropout"_a = 0.0, Free(),
+      "Attention of [rows, tokens, width] over an encoder's output: inputs.memory and inputs.memory_mask. With a "
+      "cache, which keeps keys and values, the memory may be None.");
 
   py::class_<CacheHandle>(m, "LayerCache", "The cache of one layer, in a pass.")
       .def_property_readonly("length", [](const CacheHandle& c) { return c.layer->length(); })

@@ -58,7 +58,10 @@ const char* kInputs = "options: ctx.apply. Positions default to those of rows th
 
 void bind_model(py::module_& m) {
   py::class_<Model> model(m, "Model");
-  model.def_property_readonly("family", &Model::family)
+  model
+      .def_property_readonly(
+          "task", [](const Model& x) { return name_of(x.task()); }, "causal-lm, sequence-classification, ...")
+      .def_property_readonly("family", &Model::family)
       .def_property_readonly("vocab_size", &Model::vocab_size)
       .def_property_readonly("hidden_size", &Model::hidden_size)
       .def_property_readonly("max_length", &Model::max_length)

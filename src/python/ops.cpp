@@ -2,6 +2,7 @@
 #include <limits>
 #include <variant>
 
+#include "ops/dispatch.h"
 #include "python/bindings.h"
 
 namespace redco::python {
@@ -28,7 +29,36 @@ constexpr const char* kMethods[] = {
 
 using One = Tensor (*)(const Tensor&);
 
+int dim_of(const Tensor& x, int dim) {
+  const int n = x.visible(), d = dim < 0 ? dim + n : dim;
+  if (d < 0 || d >= n)
+    throw BugError(fmt::format("dim {} of {}; expected {} to {}", dim, describe(x), -n, n - 1));
+  return d;
+}
+// f along a dim, of an op along the last one. f keeps the dims, or with `drops` loses the last one.
+template <class F>
+auto along(const Tensor& x, int dim, bool drops, const F& f) {
+  const int d = dim_of(x, dim), last = x.visible() - 1;
+  if (d == last) return f(x);
+  if (!drops) {
+    const auto back = [&](const Tensor& y) { return transpose(y, d, last); };
+    auto y = f(transpose(x, d, last));
+    if constexpr (std::is_same_v<decltype(y), Tensor>)
+      y = back(y);
+    else
+      y = {back(y.values), back(y.ids)};
+    return y;
+  }
+  std::vector<int> order;
+  for (int i = 0; i <= last; ++i)
+    if (i != d) order.push_back(i);
+  order.push_back(d);
+  return f(permute(x, order));
+}
+
 }  // namespace
+
+Tensor watched(const Tensor& x) { return x.node() ? alias(x) : x.watched(); }
 
 void bind_ops(py::module_& m) {
   // Elementwise
@@ -48,8 +78,6 @@ void bind_ops(py::module_& m) {
                                                            {"softplus", softplus},
                                                            {"log_sigmoid", log_sigmoid},
                                                            {"stop_gradient", stop_gradient},
-                                                           {"softmax", softmax},
-                                                           {"log_softmax", log_softmax},
                                                            {"max_last", max_last},
                                                            {"sum_all", sum_all},
                                                            {"zeros_like", zeros_like},
@@ -61,8 +89,17 @@ void bind_ops(py::module_& m) {
   m.def("add_bias", &add_bias, "y"_a, "bias"_a, Free());
   m.def("scale", &scale, "x"_a, "factor"_a, Free());
   m.def("add_scalar", &add_scalar, "x"_a, "constant"_a, Free());
-  m.def("maximum", &maximum, "a"_a, "b"_a, Free());
-  m.def("minimum", &minimum, "a"_a, "b"_a, Free());
+  for (const auto& [name, f] : {std::make_pair("maximum", &maximum), {"minimum", &minimum}}) {
+    m.def(name, f, "a"_a, "b"_a, Free());
+    m.def(
+        name,
+        [f = f](const Tensor& a, const py::object& b) {
+          const Tensor constant = constant_beside(a, b);
+          const py::gil_scoped_release unlocked;
+          return f(a, constant);
+        },
+        "a"_a, "b"_a);
+  }
   m.def(
       "gated",
       [](const std::string& name, const Tensor& gate, const Tensor& up) {
@@ -72,29 +109,59 @@ void bind_ops(py::module_& m) {
   m.def("activate", &activate, "activation"_a, "x"_a, Free(), "An activation by its Hugging Face name.");
   m.def("where", &where, "condition"_a, "a"_a, "b"_a, Free());
   m.def(
-      "where", [](const Tensor& c, const Tensor& a, double b) { return where(c, a, full({}, b, a.dtype())); },
-      "condition"_a, "a"_a, "b"_a, Free());
-  m.def(
-      "where", [](const Tensor& c, double a, const Tensor& b) { return where(c, full({}, a, b.dtype()), b); },
-      "condition"_a, "a"_a, "b"_a, Free());
+      "where",
+      [](const Tensor& c, const py::object& a, const py::object& b) {
+        const auto tensor = [](const py::object& x) { return py::isinstance<Tensor>(x); };
+        const Tensor like = tensor(a) ? py::cast<Tensor>(a) : tensor(b) ? py::cast<Tensor>(b) : full({}, 0);
+        const Tensor x = tensor(a) ? like : constant_beside(like, a);
+        const Tensor y = tensor(b) ? py::cast<Tensor>(b) : constant_beside(like, b);
+        const py::gil_scoped_release unlocked;
+        return where(c, x, y);
+      },
+      "condition"_a, "a"_a, "b"_a, "a where the condition is not 0, else b. They may be numbers or arrays.");
   m.def("clamp", &clamp, "x"_a, "low"_a = -std::numeric_limits<double>::infinity(),
         "high"_a = std::numeric_limits<double>::infinity(), Free());
+  m.def(
+      "clamp", [](const Tensor& x, double low, double high) { return clamp(x, low, high); }, "x"_a,
+      py::kw_only(), "min"_a = -std::numeric_limits<double>::infinity(),
+      "max"_a = std::numeric_limits<double>::infinity(), Free());
   m.def("cumsum", &cumsum, "x"_a, "dim"_a, "reverse"_a = false, Free());
 
   // Orders, ids and powers
-  m.def("arange", &arange, "n"_a, "start"_a = 0);
+  m.def(
+      "arange", [](i64 n) { return arange(n); }, "n"_a, "ids 0 to n - 1");
+  m.def(
+      "arange",
+      [](i64 start, i64 stop) {
+        if (stop < start) throw BugError(fmt::format("arange({}, {}): expected start <= stop", start, stop));
+        return arange(stop - start, start);
+      },
+      "start"_a, "stop"_a, "ids start to stop - 1");
   m.def(
       "one_hot", [](const Tensor& ids, i64 width) { return one_hot(ids, width); }, "ids"_a, "width"_a,
       Free());
-  m.def("argmax", &argmax, "x"_a, Free());
+  for (const auto& [name, f] :
+       {std::pair<const char*, One>{"softmax", softmax}, {"log_softmax", log_softmax}})
+    m.def(
+        name, [f = f](const Tensor& x, int dim) { return along(x, dim, false, f); }, "x"_a, "dim"_a = -1,
+        Free());
+  m.def(
+      "argmax", [](const Tensor& x, int dim) { return along(x, dim, true, argmax); }, "x"_a, "dim"_a = -1,
+      Free(), "ids of the largest elements along a dim; the first of equal ones");
   m.def("take_along", &take_along, "x"_a, "ids"_a, Free());
   const auto pair = [](Ordered o) { return std::make_pair(std::move(o.values), std::move(o.ids)); };
   m.def(
-      "top_k", [pair](const Tensor& x, i64 k) { return pair(top_k(x, k)); }, "x"_a, "k"_a, Free(),
-      "(values, ids), the largest first.");
+      "top_k",
+      [pair](const Tensor& x, i64 k, int dim) {
+        return pair(along(x, dim, false, [&](const Tensor& t) { return top_k(t, k); }));
+      },
+      "x"_a, "k"_a, "dim"_a = -1, Free(), "(values, ids), the largest first.");
   m.def(
-      "sort", [pair](const Tensor& x, bool descending) { return pair(sort(x, descending)); }, "x"_a,
-      "descending"_a = false, Free(), "(values, ids)");
+      "sort",
+      [pair](const Tensor& x, bool descending, int dim) {
+        return pair(along(x, dim, false, [&](const Tensor& t) { return sort(t, descending); }));
+      },
+      "x"_a, "descending"_a = false, "dim"_a = -1, Free(), "(values, ids)");
   m.def("cummax", &cummax, "x"_a, "dim"_a, Free());
   m.def("sign", &sign, "x"_a, Free());
   m.def("pow", &pow, "x"_a, "exponent"_a, Free());
@@ -111,13 +178,29 @@ void bind_ops(py::module_& m) {
       "mean",
       [](const Tensor& x, const Dims& dim, bool keepdim) { return mean(x, dims_or_all(x, dim), keepdim); },
       "x"_a, "dim"_a = py::none(), "keepdim"_a = false, Free());
-  m.def("log_sum_exp", &log_sum_exp, "x"_a, "keepdim"_a = false, Free());
+  m.def(
+      "log_sum_exp",
+      [](const Tensor& x, bool keepdim, int dim) {
+        return along(x, dim, !keepdim, [&](const Tensor& t) { return log_sum_exp(t, keepdim); });
+      },
+      "x"_a, "keepdim"_a = false, "dim"_a = -1, Free());
 
   // Shapes and types
   m.def(
       "reshape", [](const Tensor& x, const std::vector<i64>& shape) { return reshape(x, to_shape(shape)); },
       "x"_a, "shape"_a, Free());
   m.def("permute", &permute, "x"_a, "dims"_a, Free());
+  const auto several = [&m](const char* name, auto f) {  // also as NAME(x, 2, 3)
+    m.def(name, [f](const Tensor& x, const py::args& dims) {
+      const auto all = py::cast<std::vector<i64>>(dims);
+      const py::gil_scoped_release unlocked;
+      return f(x, all);
+    });
+  };
+  several("reshape", [](const Tensor& x, const std::vector<i64>& d) { return reshape(x, to_shape(d)); });
+  several("permute", [](const Tensor& x, const std::vector<i64>& d) {
+    return permute(x, std::vector<int>(d.begin(), d.end()));
+  });
   m.def("transpose", &transpose, "x"_a, "a"_a, "b"_a, Free());
   m.def("narrow", &narrow, "x"_a, "dim"_a, "start"_a, "length"_a, Free());
   m.def("pad_to", &pad_to, "x"_a, "dim"_a, "start"_a, "size"_a, Free());
@@ -127,7 +210,7 @@ void bind_ops(py::module_& m) {
       "shape"_a, Free());
   m.def(
       "concat", [](const std::vector<Tensor>& parts, int dim) { return concat(parts, dim); }, "parts"_a,
-      "dim"_a, Free());
+      "dim"_a = 0, Free());
   m.def(
       "stack",
       [](const std::vector<Tensor>& parts, int dim) {
@@ -162,6 +245,19 @@ void bind_ops(py::module_& m) {
       "embedding", [](const Tensor& table, const Tensor& ids) { return embedding(table, ids); }, "table"_a,
       "ids"_a, Free());
   m.def("pick", &pick, "x"_a, "ids"_a, Free());
+  m.def(
+      "segment_sum",
+      [](const Tensor& x, const Tensor& ids, i64 n) {
+        if (x.visible() < 1 || ids.visible() != 1 || ids.is_float() || ids.size(0) != x.size(0))
+          throw BugError(
+              fmt::format("segment_sum: x is {} and ids are {}; expected x [N, ...] and int32 ids [N]",
+                          describe(x), describe(ids)));
+        Shape dims(x.shape().begin() + x.hidden(), x.shape().end());
+        dims[0] = n;
+        return reshape(scatter_rows(reshape(x, {x.size(0), -1}), ids, n, Layout{}), dims);
+      },
+      "x"_a, "ids"_a, "n"_a, Free(),
+      "[n, ...]: the sum of the rows of x [N, ...] with each id [N]: messages to the nodes of a graph.");
   m.def("cross_entropy", &cross_entropy, "logits"_a, "labels"_a, "label_smoothing"_a = 0.0, Free());
 
   // Norms
@@ -316,13 +412,24 @@ void bind_more_ops(py::module_& m) {
   random("random_normal", random_normal, random_normal, "Standard normal numbers; as random_uniform.");
 
   // Gradients
+  const auto gradients = [](const Tensor& loss, const std::vector<Tensor>& inputs, bool create_graph,
+                            bool retain) {
+    auto out = grad(loss, inputs, {.create_graph = create_graph, .retain = retain});
+    if (!loss.node())
+      throw UsageError(
+          "[grad] the loss {} depends on no input. Compute it from the tensors that x.watched() returns, outside "
+          "of no_grad()",
+          describe(loss));
+    return out;
+  };
   m.def(
       "grad",
-      [](const Tensor& loss, const std::vector<Tensor>& inputs, bool create_graph, bool retain) {
-        return grad(loss, inputs, {.create_graph = create_graph, .retain = retain});
+      [gradients](const Tensor& loss, const Tensor& input, bool create_graph, bool retain) {
+        return gradients(loss, {input}, create_graph, retain)[0];
       },
-      "loss"_a, "inputs"_a, "create_graph"_a = false, "retain"_a = false, Free(),
-      "Gradients of a one-element loss with respect to watched tensors.");
+      "loss"_a, "input"_a, "create_graph"_a = false, "retain"_a = false, Free());
+  m.def("grad", gradients, "loss"_a, "inputs"_a, "create_graph"_a = false, "retain"_a = false, Free(),
+        "Gradients of a one-element loss with respect to x = x.watched(), or a list of such tensors.");
   m.def(
       "vjp",
       [](const std::vector<Tensor>& outputs, const std::vector<Tensor>& cotangents,
@@ -330,9 +437,9 @@ void bind_more_ops(py::module_& m) {
         return vjp(outputs, cotangents, inputs, {.create_graph = create_graph, .retain = retain});
       },
       "outputs"_a, "cotangents"_a, "inputs"_a, "create_graph"_a = false, "retain"_a = false, Free());
-  m.def(
-      "watched", [](const Tensor& x) { return x.watched(); }, "x"_a,
-      "The same value as a leaf of the tape, for gradients with respect to it.");
+  m.def("watched", &watched, "x"_a,
+        "x, for gradients with respect to it. Gradients through it also reach what x is computed from; "
+        "x.detach().watched() is a constant for them.");
   m.def(
       "recompute",
       [](const py::object& f, const Tensor& x) {

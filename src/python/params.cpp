@@ -4,31 +4,57 @@ namespace redco::python {
 
 namespace {
 
-// init: a number, an array of the parameter's shape, a name, or ("copy", name of a parameter).
-Init init_of(const py::object& init, double std) {
+bool has_elements(const py::object& x) {
+  return py::isinstance<py::list>(x) ||
+         (py::hasattr(x, "__array__") && py::len(py::module_::import("numpy").attr("shape")(x)) > 0);
+}
+
+// init of a parameter `name`: a number, an array of its shape, a name, or ("copy", name of a parameter).
+Init init_of(const std::string& name, const Shape& shape, const py::object& init, double std) {
   if (py::isinstance<py::tuple>(init)) {
     const auto pair = py::cast<std::pair<std::string, std::string>>(init);
     if (pair.first != "copy")
-      throw UsageError("init=('{}', ...) is unknown; expected ('copy', name)", pair.first);
+      throw UsageError("{}: init=('{}', ...) is unknown; expected ('copy', name)", name, pair.first);
     return {.kind = Init::Kind::copy, .source = pair.second};
   }
-  if (py::isinstance<py::list>(init) ||
-      (py::hasattr(init, "__array__") && py::len(py::module_::import("numpy").attr("shape")(init)) > 0)) {
-    std::vector<float> values = elements<float>(glue("floats")(init));
+  if (has_elements(init)) {
+    const py::object array = glue("floats")(init);
+    if (shape_of(array) != shape)
+      throw UsageError("{} has the shape {}, but its initial values have the shape {}", name,
+                       to_string(shape), to_string(shape_of(array)));
     return {.kind = Init::Kind::values,
-            .values = std::make_shared<const std::vector<float>>(std::move(values))};
+            .values = std::make_shared<const std::vector<float>>(elements<float>(array))};
   }
   if (py::isinstance<py::float_>(init) || py::isinstance<py::int_>(init))
     return {.kind = Init::Kind::constant, .std = py::cast<double>(init)};
-  const std::string name = py::cast<std::string>(init);
-  if (name == "zeros") return {.kind = Init::Kind::zeros};
-  if (name == "ones") return {.kind = Init::Kind::ones};
-  if (name == "normal") return {.kind = Init::Kind::normal, .std = std};
-  if (name == "uniform") return {.kind = Init::Kind::uniform, .std = std};
+  const std::string kind = py::isinstance<py::str>(init) ? py::cast<std::string>(init) : "";
+  if (kind == "zeros") return {.kind = Init::Kind::zeros};
+  if (kind == "ones") return {.kind = Init::Kind::ones};
+  if (kind == "normal") return {.kind = Init::Kind::normal, .std = std};
+  if (kind == "uniform") return {.kind = Init::Kind::uniform, .std = std};
   throw UsageError(
-      "init '{}' of a parameter is unknown; expected zeros, ones, normal, uniform, a number, an "
-      "array or ('copy', name)",
-      name);
+      "{}: init {} is unknown; expected zeros, ones, normal, uniform, a number, an array or "
+      "('copy', name)",
+      name, py::cast<std::string>(py::repr(init)));
+}
+
+// init of a layer PREFIX.weight and PREFIX.bias, the last specs: an array is that of the weight, (array,
+// array) are both, ('copy', PREFIX) copies a layer; all else is as in init_of(), for both.
+void init_layer(ModelParams& params, const std::string& prefix, bool bias, const py::object& init,
+                double std) {
+  if (init.is_none()) return;
+  std::span<ParamSpec> specs = std::span(params.specs).last(bias ? 2 : 1);
+  const bool tuple = py::isinstance<py::tuple>(init);
+  const bool both = tuple && py::len(init) == 2 && !py::isinstance<py::str>(py::cast<py::tuple>(init)[0]);
+  for (std::size_t k = 0; k < specs.size(); ++k) {
+    ParamSpec& s = specs[k];
+    if (both) {
+      s.init = init_of(s.name, s.shape, py::cast<py::tuple>(init)[k], std);
+    } else if (k == 0 || !has_elements(init)) {
+      s.init = init_of(s.name, s.shape, init, std);
+      if (s.init.kind == Init::Kind::copy) s.init.source += s.name.substr(prefix.size());
+    }
+  }
 }
 
 Role role_named(const std::string& name) {
@@ -85,7 +111,15 @@ void bind_params(py::module_& m) {
       .def("part", &ParamTree::part, "owner"_a, "The parameters of a model of `models:`, by their own names.")
       .def("has_part", &ParamTree::has_part, "owner"_a)
       .def("without_adapters", &ParamTree::without_adapters)
-      .def("watched", &ParamTree::watched)
+      .def(
+          "watched",
+          [](const ParamTree& p) {
+            std::vector<Tensor> values = p.values();
+            for (std::size_t i = 0; i < values.size(); ++i)
+              if (p.specs()[i].trained()) values[i] = watched(values[i]);
+            return p.with_values(std::move(values));
+          },
+          "The tree, for gradients with respect to the trained values in it: as Tensor.watched().")
       .def(
           "with_prefix",
           [](const ParamTree& p, const std::string& prefix) {
@@ -105,7 +139,8 @@ void bind_params(py::module_& m) {
           "add",
           [](Declared& d, const std::string& name, const std::vector<i64>& shape, const py::object& init,
              double std, bool buffer, const std::optional<int>& cut) {
-            ParamSpec& s = d.builder.add(name, to_shape(shape), ParamKind::other, init_of(init, std));
+            ParamSpec& s = d.builder.add(name, to_shape(shape), ParamKind::other,
+                                         init_of(name, to_shape(shape), init, std));
             s.buffer = buffer;
             if (cut) s.cut = *cut;
           },
@@ -128,22 +163,23 @@ void bind_params(py::module_& m) {
             }
             ParamSpec& weight = d.builder.linear(prefix, out, in, bias, std, false, heads);
             if (!role.empty()) weight.role = role_named(role);
-            if (!init.is_none())
-              for (std::size_t k = bias ? 2 : 1; k > 0; --k)
-                d.params.specs[d.params.specs.size() - k].init = init_of(init, std);
+            init_layer(d.params, prefix, bias, init, std);
           },
           "prefix"_a, "out"_a, "in_"_a, "bias"_a = true, "std"_a = 0.02, "n_head"_a = 0, "n_kv"_a = 0,
           "kv"_a = false, "heads_of"_a = "out", "init"_a = py::none(), "role"_a = "",
-          "PREFIX.weight [out, in], normal, and PREFIX.bias, zeros. init: of both, as in add(). n_head: the outputs "
+          "PREFIX.weight [out, in], normal, and PREFIX.bias, zeros. init: of both, as in add(); an array is that of the "
+          "weight, (array, array) are weight and bias, ('copy', PREFIX) copies another layer. n_head: the outputs "
           "(or heads_of='in': the inputs) are heads of an attention, which are not cut; kv: a key or value "
           "projection of n_kv heads. role: 'first' and 'second' of an MLP, 'head' or 'router', for the sharding; "
           "without any, names and shapes decide.")
       .def(
           "embedding",
-          [](Declared& d, const std::string& name, i64 rows, i64 width, double std) {
+          [](Declared& d, const std::string& name, i64 rows, i64 width, double std, const py::object& init) {
             d.builder.embedding(name, rows, width, std);
+            if (!init.is_none()) d.params.specs.back().init = init_of(name, {rows, width}, init, std);
           },
-          "name"_a, "rows"_a, "width"_a, "std"_a = 0.02, "A table NAME [rows, width], normal.")
+          "name"_a, "rows"_a, "width"_a, "std"_a = 0.02, "init"_a = py::none(),
+          "A table NAME [rows, width], normal. init: as in add().")
       .def(
           "norm",
           [](Declared& d, const std::string& prefix, i64 width, bool bias) {
@@ -153,8 +189,38 @@ void bind_params(py::module_& m) {
       .def(
           "conv",
           [](Declared& d, const std::string& prefix, i64 out, i64 in, i64 height, i64 width, bool bias,
-             double std) { d.builder.conv(prefix, out, in, height, width, bias, std); },
-          "prefix"_a, "out"_a, "in_"_a, "height"_a, "width"_a, "bias"_a = true, "std"_a = 0.02)
+             double std, const py::object& init) {
+            d.builder.conv(prefix, out, in, height, width, bias, std);
+            init_layer(d.params, prefix, bias, init, std);
+          },
+          "prefix"_a, "out"_a, "in_"_a, "height"_a, "width"_a, "bias"_a = true, "std"_a = 0.02,
+          "init"_a = py::none(),
+          "PREFIX.weight [out, in, height, width], normal, and PREFIX.bias, zeros. init: as of linear().")
+      .def(
+          "fused",
+          [](Declared& d, const std::string& prefix, const py::dict& parts, i64 in, bool bias, double std,
+             bool transposed, i64 n_head, i64 n_kv, bool by_head) {
+            std::vector<SpecBuilder::Part> all;
+            for (const auto& [key, value] : parts) {
+              SpecBuilder::Part part{.name = py::cast<std::string>(key), .rows = py::cast<i64>(value)};
+              if (n_head > 0) {
+                const bool kv = !all.empty() && parts.size() == 3;
+                const i64 heads = n_kv > 0 ? n_kv : n_head, count = kv ? heads : n_head;
+                if (part.rows % count != 0)
+                  throw UsageError("part {} of {}: {} rows are not {} heads of one width", part.name, prefix,
+                                   part.rows, count);
+                part.heads = {0, n_head, heads, part.rows / count, kv};
+                if (by_head) part.block = part.rows / count;
+              }
+              all.push_back(part);
+            }
+            d.builder.fused(prefix, all, in, bias, std, transposed);
+          },
+          "prefix"_a, "parts"_a, "in_"_a, "bias"_a = true, "std"_a = 0.02, "transposed"_a = false,
+          "n_head"_a = 0, "n_kv"_a = 0, "by_head"_a = false,
+          "Layers PREFIX[PART] of one input, whose rows are one stored tensor: p.fused('attn', {'q': 64, 'k': 64, 'v': "
+          "64}, 64, n_head=4). transposed: stored as [in, out] (GPT-2). n_head: the parts are queries, keys and "
+          "values; by_head: stored head by head (GPT-NeoX).")
       .def(
           "include",
           [](Declared& d, const ModelParams& others) {

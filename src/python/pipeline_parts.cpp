@@ -97,6 +97,13 @@ void bind_context(py::module_& m) {
             return s;
           },
           "name"_a, "k"_a = 0, "`with ctx.scope(name, k):` other random draws in another pass.")
+      .def(
+          "add_sum", &StepContext::add_sum, "name"_a, "part"_a, Free(),
+          "Adds a tensor to a sum over all rows of the step, which after_update() reads in ctx.sums: how often each "
+          "code of a codebook is used, statistics of a batch norm. For loss() and embed() in training.")
+      .def_property_readonly(
+          "sums", [](const StepContext& c) { return c.sums ? *c.sums : std::map<std::string, Tensor>(); },
+          "In after_update(): the sums of ctx.add_sum() over the step.")
       .def("agree", &StepContext::agree, "tensor"_a, Free(),
            "The first rank's value of a one-element tensor, for branches on data.")
       .def(

@@ -100,15 +100,49 @@ Tensor at_integer(const Tensor& t, int d, i64 i) {
   return reshape(one, to_shape(dims));
 }
 
+// The elements ids of dim d, whose place takes the dims of ids.
+Tensor at_ids(const Tensor& t, int d, const Tensor& ids) {
+  if (!t.is_float()) return cast(at_ids(to_float(t, DType::f64), d, ids), DType::i32);
+  const int n = t.visible(), k = ids.visible();
+  std::vector<int> first = {d}, back;
+  for (int i = 0; i < n; ++i)
+    if (i != d) first.push_back(i);
+  const Tensor x = d == 0 ? t : permute(t, first);
+  const std::vector<i64> dims = visible_dims(x);
+  std::vector<i64> out = visible_dims(ids);
+  out.insert(out.end(), dims.begin() + 1, dims.end());
+  const Tensor y = reshape(embedding(reshape(x, {dims[0], -1}), ids), to_shape(out));
+  if (d == 0) return y;
+  for (int i = 0; i < d; ++i) back.push_back(k + i);
+  for (int i = 0; i < k; ++i) back.push_back(i);
+  for (int i = d; i < n - 1; ++i) back.push_back(k + i);
+  return permute(y, back);
+}
+
+// int32 ids of a list, an array or a mask in NumPy, for a dim of n elements.
+Tensor ids_of(const py::object& entry, i64 n) {
+  const py::object array = glue("index_ids")(entry, n);
+  return from_ids(shape_of(array), elements<i32>(array));
+}
+
 Tensor at_slice(const Tensor& t, int d, const py::slice& s) {
   std::size_t start = 0, stop = 0, step = 0, n = 0;
   if (!s.compute(static_cast<std::size_t>(t.size(d)), &start, &stop, &step, &n))
     throw py::error_already_set();
-  if (static_cast<py::ssize_t>(step) != 1)
-    throw py::index_error("slices of tensors have step 1; take every k-th element by a reshape");
+  if (static_cast<py::ssize_t>(step) != 1) {
+    std::vector<i32> ids(n);
+    for (std::size_t i = 0; i < n; ++i) ids[i] = static_cast<i32>(start + i * step);  // also downwards
+    const py::gil_scoped_release unlocked;
+    return at_ids(t, d, from_ids({static_cast<i64>(n)}, ids));
+  }
   if (static_cast<i64>(n) == t.size(d)) return t;
   const py::gil_scoped_release unlocked;
   return narrow(t, d, static_cast<i64>(start), static_cast<i64>(n));
+}
+
+// Whether it is an array with dims; NumPy's numbers are none.
+bool is_array(py::handle x) {
+  return py::hasattr(x, "__array__") && py::hasattr(x, "ndim") && py::cast<int>(x.attr("ndim")) > 0;
 }
 
 Tensor indexed(Tensor t, const py::object& index) {
@@ -119,6 +153,7 @@ Tensor indexed(Tensor t, const py::object& index) {
     if (!e.is_none() && !py::isinstance<py::ellipsis>(e)) ++given;
   if (given > t.visible()) throw py::index_error(fmt::format("{} indices of {}", given, describe(t)));
   int d = 0;
+  bool selected = false;
   for (const py::handle& e : entries) {
     if (py::isinstance<py::ellipsis>(e)) {
       int after = 0;
@@ -137,15 +172,19 @@ Tensor indexed(Tensor t, const py::object& index) {
     } else if (py::isinstance<py::slice>(e)) {
       t = at_slice(t, d, py::cast<py::slice>(e));
       ++d;
-    } else if (py::isinstance<Tensor>(e)) {
-      const Tensor ids = py::cast<Tensor>(e);
-      if (entries.size() != 1 || ids.is_float())
-        throw py::index_error("a tensor of ids selects rows: x[ids], with int32 ids and no other index");
+    } else if (py::isinstance<Tensor>(e) || py::isinstance<py::list>(e) || is_array(e)) {
+      const bool tensor = py::isinstance<Tensor>(e);
+      if (tensor && py::cast<const Tensor&>(e).is_float())
+        throw py::index_error(
+            "a mask selects as many elements as its values say, which a tensor cannot do: use redco.where(), or "
+            "multiply by the mask. int32 ids select elements");
+      if (std::exchange(selected, true))
+        throw py::index_error("one list or tensor of ids in an index; give the others in a second index");
+      const Tensor ids =
+          tensor ? py::cast<Tensor>(e) : ids_of(py::reinterpret_borrow<py::object>(e), t.size(d));
       const py::gil_scoped_release unlocked;
-      const std::vector<i64> dims = visible_dims(t);
-      std::vector<i64> out = visible_dims(ids);
-      out.insert(out.end(), dims.begin() + 1, dims.end());
-      t = reshape(embedding(reshape(t, {dims[0], -1}), ids), to_shape(out));
+      t = at_ids(t, d, ids);
+      d += ids.visible();
     } else {
       const i64 i = py::cast<i64>(e);
       const py::gil_scoped_release unlocked;
@@ -156,6 +195,10 @@ Tensor indexed(Tensor t, const py::object& index) {
 }
 
 }  // namespace
+
+Tensor constant_beside(const Tensor& like, const py::object& value) {
+  return py::cast<Tensor>(glue("constant")(value, numpy_name(like.dtype())));
+}
 
 bool is_ids(py::handle array) {
   const py::buffer_info b = py::cast<py::buffer>(array).request();
@@ -214,8 +257,23 @@ void bind_tensor(py::module_& m) {
   t.def("__pos__", [](const Tensor& a) { return a; });
   t.def(
       "__abs__", [](const Tensor& a) { return with_ids([](const Tensor& x) { return abs(x); }, a); }, Free());
+  // The last overload of an operator: arrays and lists are constants.
+  t.attr("__array_ufunc__") = py::none();  // so that NumPy leaves array + tensor to the tensor
+  const auto of_arrays = [&t](const char* name, auto f) {
+    const auto with_constant = [f](const Tensor& a, const py::object& b) {
+      const Tensor constant = constant_beside(a, b);
+      const py::gil_scoped_release unlocked;
+      return f(a, constant);
+    };
+    t.def(
+        name, [with_constant](const Tensor& a, const py::list& b) { return with_constant(a, b); },
+        py::is_operator());
+    t.def(
+        name, [with_constant](const Tensor& a, const py::buffer& b) { return with_constant(a, b); },
+        py::is_operator());
+  };
   // Sums, differences and products of ids are ids; everything else is floating.
-  const auto define = [&t](const char* name, const char* reflected, auto f) {
+  const auto define = [&t, &of_arrays](const char* name, const char* reflected, auto f) {
     t.def(
         name, [f](const Tensor& a, const Tensor& b) { return with_ids(f, a, b); }, Free(), py::is_operator());
     t.def(
@@ -231,6 +289,8 @@ void bind_tensor(py::module_& m) {
     t.def(
         reflected, [swapped](const Tensor& a, double b) { return with_ids(swapped, a, b, false); }, Free(),
         py::is_operator());
+    of_arrays(name, [f](const Tensor& a, const Tensor& b) { return with_ids(f, a, b); });
+    of_arrays(reflected, [f](const Tensor& a, const Tensor& b) { return with_ids(f, b, a); });
   };
   define("__add__", "__radd__", [](const auto& a, const auto& b) -> Tensor { return a + b; });
   define("__sub__", "__rsub__", [](const auto& a, const auto& b) -> Tensor { return a - b; });
@@ -247,10 +307,16 @@ void bind_tensor(py::module_& m) {
         return constant_like(x, b) / x;
       },
       Free(), py::is_operator());
+  of_arrays("__truediv__", [](const Tensor& a, const Tensor& b) { return comparable(a) / comparable(b); });
+  of_arrays("__rtruediv__", [](const Tensor& a, const Tensor& b) { return comparable(b) / comparable(a); });
   t.def(
       "__matmul__", [](const Tensor& a, const Tensor& b) { return matmul(a, b); }, Free(), py::is_operator());
+  of_arrays("__matmul__", [](const Tensor& a, const Tensor& b) { return matmul(a, b); });
+  of_arrays("__rmatmul__", [](const Tensor& a, const Tensor& b) { return matmul(b, a); });
   t.def(
       "__pow__", [](const Tensor& a, double b) { return pow(a, b); }, Free(), py::is_operator());
+  t.def(
+      "__pow__", [](const Tensor& a, const Tensor& b) { return exp(b * log(a)); }, Free(), py::is_operator());
 
   struct Comparison {
     const char* name;
@@ -274,6 +340,9 @@ void bind_tensor(py::module_& m) {
           return c.swapped ? compared(c.op, x, a) : compared(c.op, a, x);
         },
         Free(), py::is_operator());
+    of_arrays(c.name, [c](const Tensor& a, const Tensor& b) {
+      return c.swapped ? compared(c.op, b, a) : compared(c.op, a, b);
+    });
   }
   t.def(
       "__ne__", [](const Tensor& a, const Tensor& b) { return 1 - compared(Binary::eq, a, b); }, Free(),

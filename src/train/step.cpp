@@ -79,6 +79,7 @@ StepOutcome TrainStep::run(const std::vector<Batch>& batches, const std::vector<
   pass.ctx.step = step;
   pass.ctx.epoch = epoch;
   pass.ctx.total_steps = total_steps_;
+  pass.ctx.sums = std::make_shared<std::map<std::string, Tensor>>();
   c.begin_constants();
   c.random.step = step;
   const bool gathers = options_.sharding == StateSharding::parameters;
@@ -168,12 +169,14 @@ void TrainStep::backward(Pass& pass, bool last, const ParamTree& params, const L
 void TrainStep::repeat_embeddings(Pass& pass) {
   if (pass.embedded) pass.embedded->release();
   auto& all = pass.of_embeddings;
+  StepContext again = pass.ctx;
+  again.sums = nullptr;  // they are counted already
   for (size_t m = 0; !all.empty() && m < pass.embedded->repeated(); ++m) {
     Context::current().phase = "forward";
     const ParamTree params = params_.watched();
     const std::vector<Tensor> outputs = [&] {
       const ProfilePhase profiled("forward");
-      return pass.embedded->repeat(m, params, pass.ctx);
+      return pass.embedded->repeat(m, params, again);
     }();
     const ProfilePhase profiled("backward");
     pass.buckets.begin(params, m + 1 == pass.embedded->repeated());

@@ -187,8 +187,8 @@ void UpdateGroups::take_new_values(const StepContext& ctx) {
     std::vector<std::pair<size_t, const Tensor*>> places;  // all are checked before anything is sent
     for (const auto& [name, value] : values) {
       const ParamSpec* const spec = masters.find_spec(name);
-      REDCO_CHECK(spec && spec->trained(), "it returned a value of '{}', which is not a trained parameter",
-                  name);
+      REDCO_CHECK(spec && (spec->trained() || spec->buffer),
+                  "it returned a value of '{}', which is neither a trained parameter nor a buffer", name);
       const auto i = static_cast<size_t>(spec - masters.specs().data());
       const Tensor& p = masters.values()[i];
       REDCO_CHECK(value.defined() && value.shape() == p.shape() && value.dtype() == p.dtype(),

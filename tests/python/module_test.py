@@ -43,9 +43,18 @@ class Module(unittest.TestCase):
             self.near(t[index], a[index])
         ids = np.array([3, 0, 3], dtype=np.int32)
         self.near(t[redco.tensor(ids)], a[ids])
-        for bad in (7, (0, 0, 0, 0), slice(None, None, 2)):
+        for index in ([0, -1], (slice(None), [4, 0, 0]), (slice(None), slice(None), np.array([[1, 2], [0, 5]])),
+                      np.array([True, False, True, False]), slice(None, None, 2),
+                      (slice(None), slice(3, None, -1)), (None, 2, [1])):
+            self.near(t[index], a[index])
+        self.near(t[1, ..., [3, 2]], a[1][:, [3, 2]])
+        numbers = np.arange(12, dtype=np.int32).reshape(3, 4)
+        np.testing.assert_array_equal(redco.tensor(numbers)[:, [2, 0]].numpy(), numbers[:, [2, 0]])
+        for bad in (7, (0, 0, 0, 0), [4], (slice(None), [-6]), ([0], [1])):
             with self.assertRaises(IndexError):
                 t[bad]
+        with self.assertRaisesRegex(IndexError, "a mask selects as many elements as its values say"):
+            t[t > 0]
 
     def test_operators_are_numpys(self):
         a, b = (self.rng.uniform(0.5, 2, size=(3, 4)).astype(np.float32) for _ in range(2))
@@ -79,6 +88,7 @@ class Module(unittest.TestCase):
             "softmax": lambda x: (redco.softmax(x) ** 2).sum(),
             "indexing": lambda x: (x[1:, ::1] * x[:1, :]).sum() + x[0, 3],
             "division": lambda x: (1 / x).sum(),
+            "along": lambda x: (redco.softmax(x, 0) ** 2).sum() + (x[:, [0, 0, 2]] ** 2).sum() + (x[::2] ** 3).sum(),
             "second": lambda x: (redco.grad(redco.exp(x).sum() + (x**3).sum(), [x], create_graph=True)[0] ** 2).sum(),
         }
         for name, f in cases.items():
@@ -89,6 +99,35 @@ class Module(unittest.TestCase):
                 x = redco.tensor(a, "float64").watched()
                 found = redco.grad(f(x), [x])[0].numpy()
                 np.testing.assert_allclose(found, numeric_gradient(value, a), rtol=1e-6, atol=1e-6)
+
+    def test_gradients_reach_what_a_watched_tensor_is_computed_from(self):
+        # One step of gradient descent on w^2 from w = 3 with rate 0.1: (0.8 w)^2, whose gradient is 1.28 w.
+        w = redco.tensor([3.0]).watched()
+
+        def adapted(w, inner):
+            return (w - 0.1 * redco.grad((inner**2).sum(), inner, create_graph=True)) ** 2
+
+        inner = w.watched()
+        self.near(redco.grad(adapted(inner, inner).sum(), w), [1.28 * 3])
+        inner = w.detach().watched()  # cut: only w itself has a gradient, with the step as a constant
+        self.near(redco.grad(adapted(w, inner).sum(), w), [2 * (3 - 0.6)])
+        x = redco.tensor([2.0])
+        with self.assertRaisesRegex(redco.ShapeError, r"\[grad\] input 0, f32 \(1\).*is not on the tape. Compute the loss from"):
+            redco.grad((x**2).sum(), [x])
+        with self.assertRaisesRegex(redco.UsageError, "the loss .* depends on no input"):
+            redco.grad((x**2).sum(), x.watched())
+
+    def test_initial_values_have_the_shape_of_the_parameter(self):
+        p = redco.Params()
+        weight, bias = np.ones((2, 3)), [0.5, 0.25]
+        p.linear("a", 2, 3, init=weight)
+        p.linear("b", 2, 3, init=(weight, bias))
+        p.linear("c", 2, 3, init=("copy", "b"))
+        p.embedding("table", 4, 2, init=np.zeros((4, 2)))
+        p.conv("conv", 2, 1, 3, 3, init="ones")
+        for bad in (lambda: p.linear("d", 3, 2, init=weight), lambda: p.add("e", [3, 2], init=weight)):
+            with self.assertRaisesRegex(redco.UsageError, r"has the shape \(3, 2\), but its initial values have the shape \(2, 3\)"):
+                bad()
 
     def test_functions_of_functions(self):
         a = self.rng.normal(size=(3, 4)).astype(np.float32)

@@ -118,6 +118,25 @@ class Pipelines(Jobs):
         self.redco("train", {**job, "checkpoint": {"every_n_steps": 2}}, (2, 1))
         self.assertNear(self.metrics("distance"), distances, 1e-4)
 
+    def test_sums_of_a_step_become_buffers(self):
+        job = self.job(script("codebook"), model=None, data=None, eval={"every_n_steps": 4},
+                       train={"learning_rate": 0.05}, checkpoint={"resume": "never", "every_n_steps": 2})
+        expected, codes = self.losses(job), self.metrics("code")
+        self.assertNear(self.metrics("used"), [(4 - 8) * 0.5**k + 8 for k in range(1, 5)], 1e-5)
+        self.assertNotEqual(codes[0], codes[3])
+        # An evaluation has gradients inside of its loss, of parameters without tape: the same batch, one step later.
+        self.assertLess(self.metrics("eval_loss")[0], expected[3])
+        for mesh, rows in (((1, 1), 3), ((2, 1), 2), ((2, 2), 4)):
+            job["train"]["per_device_batch_size"] = rows
+            self.assertNear(self.losses(job, mesh), expected, 1e-5)
+            self.assertNear(self.metrics("code"), codes, 1e-5)
+        run = os.path.join(HOME, "run", "checkpoints")
+        shutil.rmtree(os.path.join(run, "step-00000004"))
+        os.unlink(os.path.join(run, "last"))
+        os.symlink("step-00000002", os.path.join(run, "last"))
+        self.redco("train", {**job, "checkpoint": {"every_n_steps": 2}}, (1, 1))
+        self.assertNear(self.metrics("code")[-1:], codes[-1:], 1e-5)
+
     def test_a_training_without_an_example_for_the_plan_starts(self):
         job = self.job(script("policy_gradient"), data={"train": [PAIRS]}, train={"max_steps": 1})
         said = self.redco("train", job, environment={"NO_PLAN": "1"})

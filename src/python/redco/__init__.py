@@ -23,14 +23,45 @@ from redco._pipeline import (  # noqa: F401
     Pipeline,
     pad_rows,
     rows,
+)
+from redco._tensor import (  # noqa: F401
+    amax,
+    amin,
+    argmin,
+    binary_cross_entropy_with_logits,
+    chunk,
+    einsum,
+    elu,
+    expand,
+    eye,
+    flatten,
+    flip,
+    full_like,
+    gather,
+    huber_loss,
+    leaky_relu,
+    linspace,
+    norm,
+    ones,
+    outer,
+    roll,
+    split,
+    squeeze,
+    std,
     tensor,
+    tril,
+    triu,
+    unbind,
+    unsqueeze,
+    var,
 )
 from redco._plugins import ModelFamily, Optimizer  # noqa: F401
 from redco import builtin  # noqa: F401
 
 Tensor = _redco.Tensor
+cat, bmm, logsumexp = _redco.concat, _redco.matmul, _redco.log_sum_exp
 
 if not hasattr(sys, "_redco_embedded"):
     # A plain Python: ops run on one rank, in this process.
     _redco.ensure_context()
-from redco._standalone import load, train, run_command  # noqa: E402,F401
+from redco._standalone import evaluate, load, plan, predict, run_command, train  # noqa: E402,F401

@@ -12,7 +12,7 @@ import traceback
 import numpy as np
 
 from redco import _redco
-from redco._pipeline import EmbeddingPipeline, Pipeline, _settings_specs
+from redco._pipeline import EmbeddingPipeline, Pipeline, _settings_specs, tensor
 from redco._plugins import (  # noqa: F401
     ModelFamily,
     Optimizer,
@@ -419,3 +419,27 @@ def declared(params):
     if params is None:
         raise TypeError("the function returned None; expected redco.Params")
     return getattr(params, "_params", params)
+
+
+# --- indices and constants ---
+def index_ids(entry, n):
+    """int32 ids of a list, an array or a mask, for a dim of n elements."""
+    array = np.asarray(entry)
+    if array.dtype == bool:
+        if array.shape != (n,):
+            raise IndexError(f"a mask of the shape {array.shape} for a dim of {n} elements")
+        array = np.flatnonzero(array)
+    if array.size == 0:
+        array = array.astype(np.int32)
+    if array.dtype.kind not in "iu":
+        raise IndexError(f"an index is {entry!r}; expected integers, slices, None, ... or int32 ids")
+    if array.size and (array.min() < -n or array.max() >= n):
+        raise IndexError(f"ids {array.min()} to {array.max()} of a dim of {n} elements")
+    return np.asarray(np.where(array < 0, array + n, array), dtype=np.int32, order="C")
+
+
+def constant(value, beside):
+    """A tensor of a number, a list or an array, next to one of the type `beside`."""
+    number = np.asarray(value).dtype.kind
+    return tensor(value, "int32" if beside == "int32" and number in "iub" else
+                  "float64" if beside == "float64" else "float32")

@@ -9,17 +9,7 @@ import numpy as np
 
 from redco import _redco
 from redco._plugins import Optimizer
-
-
-def tensor(values, dtype=None):
-    """A constant of numbers, lists or an array: float32, int32 for integers, or `dtype`."""
-    if isinstance(values, _redco.Tensor):
-        return values
-    array = np.asarray(values)
-    kind = dtype or ("int32" if array.dtype.kind in "iub" else "float32")
-    if kind not in ("int32", "float32", "float64"):
-        raise _redco.UsageError(f"tensors have the types float32, float64 and int32, not {kind}")
-    return _redco._from_array(np.asarray(array, dtype=kind, order="C"), kind)
+from redco._tensor import tensor  # noqa: F401
 
 
 def pad_rows(sequences, length, fill=0, dtype=np.int32):

@@ -57,8 +57,9 @@ class ModelFamily:
     Config = None
     # model_type in config.json, and the name for model.arch; "": the name of the class, MyDecoder is my_decoder.
     name = ""
-    # "causal-lm" (decode), or "masked-lm", "sequence-classification", "token-classification",
-    # "image-classification", "vector-regression", ... (encode_outputs)
+    # "causal-lm" (decode), "seq2seq-lm" or "image-captioning" (encode and decode), or "masked-lm",
+    # "sequence-classification", "token-classification", "image-classification", "vector-regression",
+    # "image-text-contrastive", ... (encode_outputs)
     task = "causal-lm"
     # False: the family neither reads nor writes text, so that a job needs no tokenizer.
     vocabulary = True
@@ -66,6 +67,8 @@ class ModelFamily:
     relative_positions = False
     # False: no layer calls attend() or self_attention().
     attends = True
+    # True: every text is padded to max_length tokens, which attention includes (SigLIP).
+    pads_texts = False
     # "tokens": layers keep keys and values of each token. "state": a recurrent state. Or a list, one for each layer.
     cache = "tokens"
 
@@ -77,6 +80,13 @@ class ModelFamily:
         """[rows, tokens, vocab_size] logits. inputs: input_ids, positions and key_mask, [rows, tokens]."""
         raise NotImplementedError("the family defines no decode(self, params, inputs, options)")
 
+    def encode(self, params, inputs, options):
+        """[rows, tokens, width]: the memory of an encoder-decoder model, of input_ids or pixel_values.
+
+        decode() then gets it as inputs.memory, with inputs.memory_mask, for redco.cross_attention().
+        """
+        raise NotImplementedError("the family defines no encode(self, params, inputs, options)")
+
     def encode_outputs(self, params, inputs, options):
         """The outputs of a model without decoder. inputs: input_ids and key_mask, pixel_values, or features."""
         raise NotImplementedError("the family defines no encode_outputs(self, params, inputs, options)")
@@ -84,6 +94,10 @@ class ModelFamily:
     def window(self, layer):
         """The most tokens that a query of the layer attends to; 0: all."""
         return 0
+
+    # Optional: def positions(self, mask, generating): the positions of a row, from its mask of tokens (a list); for
+    # models that do not count 0, 1, 2, ... And def canonical_name(self, stored): the name in spec() of a tensor in
+    # a checkpoint; None: it is left out.
 
     def fail(self, key, why):
         """An error about a key of the config, for spec(): with the file or the place in the job."""
@@ -105,6 +119,15 @@ class ModelFamily:
     @property
     def max_length(self):
         return getattr(self.config, "max_position_embeddings", 0)
+
+    @property
+    def decoder_start_token_id(self):
+        """The first token of every output of an encoder-decoder model."""
+        return getattr(self.config, "decoder_start_token_id", -1)
+
+    @property
+    def pad_token_id(self):
+        return getattr(self.config, "pad_token_id", -1)
 
     @property
     def num_labels(self):
@@ -206,8 +229,12 @@ def _checked(config, name, kind, x):
 def facts(family):
     """What redco reads of a family, by name."""
     names = ("vocab_size", "hidden_size", "n_layers", "max_length", "num_labels", "n_features", "problem_type",
-             "image_shape", "task", "relative_positions", "attends")
+             "image_shape", "task", "relative_positions", "attends", "pads_texts", "decoder_start_token_id",
+             "pad_token_id")
     out = {name: getattr(family, name) for name in names}
+    out["own"] = [name for name in ("positions", "canonical_name") if hasattr(family, name)]
+    if out["task"] in ("seq2seq-lm", "image-captioning") and type(family).encode is ModelFamily.encode:
+        raise _redco.UsageError(f"a family for {out['task']} defines encode(self, params, inputs, options) too")
     forms = [family.cache] * out["n_layers"] if isinstance(family.cache, str) else list(family.cache)
     if len(forms) != out["n_layers"] or any(f not in ("tokens", "state") for f in forms):
         raise _redco.UsageError(f"`cache` is {family.cache!r}; expected 'tokens' or 'state', or a list of these with an "
