@@ -85,6 +85,19 @@ FIXTURES = {
     # Five experts, two per token. Some meshes cannot divide the experts evenly.
     "mixtral": ("mixtral", dict(LLAMA, num_key_value_heads=1, num_local_experts=5, num_experts_per_tok=2,
                                 intermediate_size=16, sliding_window=6, **rope())),
+    # The load-balancing loss of the routers; in the second one of a layer only.
+    "mixtral-balanced": ("mixtral", dict(LLAMA, num_key_value_heads=1, num_local_experts=5, num_experts_per_tok=2,
+                                         intermediate_size=16, output_router_logits=True,
+                                         router_aux_loss_coef=0.3, **rope())),
+    "qwen2_moe-balanced": ("qwen2_moe", dict(LLAMA, num_key_value_heads=1, num_experts=5, num_experts_per_tok=3,
+                                             moe_intermediate_size=10, shared_expert_intermediate_size=14,
+                                             mlp_only_layers=[0], output_router_logits=True,
+                                             router_aux_loss_coef=0.2, **rope())),
+    # Experts in blocks of 4 bits, also along the shards of their rows.
+    "gpt_oss-mxfp4": ("gpt_oss", dict(LLAMA, hidden_size=32, intermediate_size=64, num_key_value_heads=1, head_dim=8,
+                                      num_local_experts=4, num_experts_per_tok=3, sliding_window=5,
+                                      swiglu_limit=1.5, swiglu_alpha=1.3, output_router_logits=True,
+                                      router_aux_loss_coef=0.2, **rope())),
     # Rotary bases that depend on the length, and factors per frequency; the inputs are longer than the limits.
     "llama-rope-dynamic": ("llama", dict(LLAMA, max_position_embeddings=8, **rope("dynamic", factor=3.0))),
     "phi3-longrope": ("phi3", dict(LLAMA, head_dim=8, max_position_embeddings=32, original_max_position_embeddings=8,
@@ -150,6 +163,23 @@ FIXTURES = {
         vision_config=dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, image_size=8,
                            patch_size=4, vision_use_head=False),
         mm_tokens_per_image=4, image_token_index=VOCAB - 1, boi_token_index=VOCAB - 2, eoi_token_index=VOCAB - 3)),
+    # Clipped after the norms, weights of the experts that do not sum to 1, and the load-balancing loss.
+    "olmoe": ("olmoe", dict(LLAMA, num_key_value_heads=1, num_experts=5, num_experts_per_tok=2, intermediate_size=12,
+                            clip_qkv=1.2, pad_token_id=None, eos_token_id=2,
+                            output_router_logits=True, router_aux_loss_coef=0.1,
+                            **rope())),
+    "glm4_moe": ("glm4_moe", dict(LLAMA, num_hidden_layers=2, num_key_value_heads=1, attention_bias=True,
+                                  use_qk_norm=True, first_k_dense_replace=1, n_routed_experts=6, n_shared_experts=1,
+                                  num_experts_per_tok=2, n_group=3, topk_group=2, routed_scaling_factor=1.5,
+                                  moe_intermediate_size=10, partial_rotary_factor=0.5)),
+    "dots1": ("dots1", dict(LLAMA, num_hidden_layers=3, num_key_value_heads=3, first_k_dense_replace=1,
+                            n_routed_experts=4, n_shared_experts=2, num_experts_per_tok=3, norm_topk_prob=True,
+                            moe_intermediate_size=10, sliding_window=5, max_window_layers=2)),
+    "ernie4_5": ("ernie4_5", dict(LLAMA, num_key_value_heads=1, head_dim=10, use_bias=True)),
+    "helium": ("helium", dict(LLAMA, num_key_value_heads=1, head_dim=8, attention_bias=True, pad_token_id=3)),
+    "seed_oss": ("seed_oss", dict(LLAMA, num_key_value_heads=1, head_dim=10, attention_out_bias=True, mlp_bias=True,
+                                  attention_dropout=0.0, residual_dropout=0.0)),
+    "arcee": ("arcee", dict(LLAMA, num_key_value_heads=1, mlp_bias=True, bos_token_id=1, eos_token_id=2)),
     # Stacks of different depth, heads and width; a padding token that isn't 1.
     "bart-variants": ("bart", dict(BART, scale_embedding=True, activation_function="relu", pad_token_id=4,
                                    decoder_start_token_id=5)),
@@ -233,6 +263,47 @@ def as_saved(name, t, mixtral):
     return {f"{prefix}.{e}.{w}.weight": x.clone() for w, p in parts.items() for e, x in enumerate(p)}
 
 
+FP4 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
+
+
+def to_mxfp4(w):
+    """(experts, in, out) -> blocks and scales of gpt-oss, and the values that they hold."""
+    rows = w.transpose(1, 2).reshape(*w.transpose(1, 2).shape[:2], -1, 32)
+    scales = torch.log2(rows.abs().amax(-1, keepdim=True)).floor() - 2
+    scaled = rows / 2**scales
+    codes = (scaled.abs().unsqueeze(-1) - FP4).abs().argmin(-1) + 8 * (scaled < 0)
+    values = torch.cat([FP4, -FP4])[codes] * 2**scales
+    blocks = (codes[..., ::2] + 16 * codes[..., 1::2]).to(torch.uint8)
+    return (blocks.contiguous(), (scales.squeeze(-1) + 127).to(torch.uint8).contiguous(),
+            values.flatten(2).transpose(1, 2).contiguous())
+
+
+def pack_mxfp4(model):
+    """Rounds the experts to MXFP4; returns the tensors that a file has in their place."""
+    from transformers.integrations.mxfp4 import convert_moe_packed_tensors
+    packed = {}
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+                continue
+            blocks, scales, values = to_mxfp4(p)
+            p.copy_(values)
+            assert torch.equal(convert_moe_packed_tensors(blocks, scales, dtype=torch.float32), values)
+            packed |= {name + "_blocks": blocks, name + "_scales": scales}
+    return packed
+
+
+def store_packed(folder, packed):
+    """Writes packed tensors in place of those that they replace."""
+    from safetensors.torch import load_file
+    path = folder / "model.safetensors"
+    tensors = {n: t for n, t in load_file(path).items() if n + "_blocks" not in packed}
+    save_file(tensors | packed, path, metadata={"format": "pt"})
+    config = json.loads((folder / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+
+
 def compute(model, inputs):
     """Hidden states, logits, loss and gradients of the inputs."""
     model.zero_grad()
@@ -249,8 +320,9 @@ def compute(model, inputs):
         n = n.replace("lm_head.", "embed_out.") if model.config.model_type == "gpt_neox" else n
         if model.config.model_type == "camembert":  # where the head comes first
             n = n.replace("lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight")
-        results |= as_saved(f"grad.{n}", torch.zeros_like(p) if p.grad is None else p.grad,
-                            model.config.model_type == "mixtral")
+        grad = torch.zeros_like(p) if p.grad is None else p.grad
+        results |= ({f"grad.{n}": grad} if model.config.model_type == "gpt_oss"
+                    else as_saved(f"grad.{n}", grad, model.config.model_type == "mixtral"))
     if model.config.model_type == "nomic_bert":
         results = nomic_names(results)
     return {n: t.detach().clone().contiguous() for n, t in results.items()}
@@ -359,8 +431,11 @@ def make(name, family, settings):
     if name in GENERATED:
         model.generation_config = tf.GenerationConfig(bos_token_id=2, eos_token_id=1, pad_token_id=0)
     randomize(model, generator, unit_offset=family.startswith(("gemma", "nemotron")))
+    packed = pack_mxfp4(model) if name.endswith("-mxfp4") else {}
     folder = FOLDER / name
     model.save_pretrained(folder)
+    if packed:
+        store_packed(folder, packed)
     if name not in GENERATED:
         (folder / "generation_config.json").unlink(missing_ok=True)
     saved = json.loads((folder / "config.json").read_text())

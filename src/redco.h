@@ -16,6 +16,7 @@
 #include "models/attention_block.h"
 #include "models/model.h"
 #include "models/rope_config.h"
+#include "models/router_loss.h"
 #include "models/spec_builder.h"
 #include "nn/activations_by_name.h"
 #include "nn/attention_bias.h"

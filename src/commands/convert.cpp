@@ -129,7 +129,8 @@ void check_config(const Json& given, const Json& full, const Json& written, cons
     if (alias != keys->aliases.end()) continue;
     const auto it = keys->attributes.find(key);
     if (it == keys->attributes.end() || !it->second || same_value(*it->second, value)) continue;
-    if (key.find("drop") == key.npos && key.find("loss") == key.npos && key.find("layer_types") == key.npos)
+    if (key.find("drop") == key.npos && key.find("loss") == key.npos && key.find("layer_types") == key.npos &&
+        key != "output_router_logits")  // training alone reads it
       lost.push_back(fmt::format("{}={} has no key in a GGUF file", key, says(value)));
   }
   if (!lost.empty()) throw ContentsError("[convert] {}: {}. Use --to hf", where, fmt::join(lost, "; "));

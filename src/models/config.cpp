@@ -149,6 +149,7 @@ bool ModelConfig::has(const std::string& key) const {
   return it != state_->json.end() && !it->is_null();
 }
 
+bool ModelConfig::overridden(const std::string& key) const { return state_->overridden.count(key) > 0; }
 bool ModelConfig::mentions(const std::string& key) const { return state_->json.contains(key); }
 
 bool ModelConfig::require(const std::string& key) {
@@ -309,7 +310,7 @@ void ModelConfig::finish() {
   if (!state_->used.count("add_cross_attention")) expect("add_cross_attention", {"false"});
   expect("cross_attention_hidden_size", {"null"});
   expect("pruned_heads", {"{}", "null"});
-  expect("quantization_config", {"null"});
+  if (!state_->used.count("quantization_config")) expect("quantization_config", {"null"});
   expect("tie_encoder_decoder", {"false"});
   const std::optional<HfKeys>& hf = state_->hf;
   if (hf && hf->attributes.count("is_decoder") && !state_->used.count("is_decoder"))
@@ -354,6 +355,10 @@ void ModelConfig::finish() {
                        source_, kHfVersion, state_->model_type(), fmt::join(state_->without_effect, ", ")));
 }
 
-std::string ModelConfig::dump() const { return state_->json.dump(2) + "\n"; }
+std::string ModelConfig::dump() const {
+  Json json = state_->json;
+  if (has("quantization_config")) json.erase("quantization_config");  // of the files that were read
+  return json.dump(2) + "\n";
+}
 
 }  // namespace redco

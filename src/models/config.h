@@ -40,9 +40,10 @@ class ModelConfig {
   ModelConfig(ModelConfig&&) noexcept;
 
   const std::string& source() const { return source_; }
-  bool has(const std::string& key) const;       // present and not null
-  bool mentions(const std::string& key) const;  // present, maybe null
-  bool require(const std::string& key);         // has(); notes that the key is missing
+  bool has(const std::string& key) const;         // present and not null
+  bool mentions(const std::string& key) const;    // present, maybe null
+  bool overridden(const std::string& key) const;  // by the job
+  bool require(const std::string& key);           // has(); notes that the key is missing
   // REQUIRED values; `least` is the smallest legal one.
   i64 integer(const std::string& key, i64 least = 1);
   i64 integer_or(const std::string& key, i64 fallback, i64 least = 1);  // also where the value is null

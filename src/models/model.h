@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,6 +64,14 @@ struct ImageShape {
   i64 channels = 0, height = 0, width = 0;
 };
 
+// The loss term of a mixture's load-balancing loss.
+inline constexpr const char* kRouterLossTerm = "router_aux_loss";
+// What the load-balancing loss of a mixture of experts depends on (models/router_loss.h).
+struct RouterLoss {
+  i64 per_token = 1;       // experts that a token chooses
+  double coefficient = 0;  // of the loss in the sum of losses
+};
+
 class Model {
  public:
   static constexpr i64 kNoLimit = i64{1} << 40;
@@ -104,6 +113,9 @@ class Model {
   // padding (transformers' shift_tokens_right). UsageError if the config lacks either id. mBART's rows begin
   // with their last label, the language.
   virtual std::vector<i32> decoder_input_ids(std::span<const i32> labels) const;
+  // The load-balancing loss that training adds, as transformers' causal language model does with
+  // output_router_logits: true; nullopt: none.
+  const std::optional<RouterLoss>& router_loss() const { return router_loss_; }
   // config.json for saving.
   const std::string& config_json() const { return config_json_; }
 
@@ -164,6 +176,7 @@ class Model {
   i64 num_labels_ = 0, n_features_ = 0;
   i64 hidden_size_ = 0;  // set it if decode() or encode_outputs() follow ApplyOptions::head
   std::string problem_type_;
+  std::optional<RouterLoss> router_loss_;
   ImageShape image_shape_;
   bool attends_ =
       true;  // false: no layer calls attend(), so ApplyOptions::causal and attention_bias are errors

@@ -215,6 +215,13 @@ Tensor activation(const ApplyOptions& o, i64 layer, const char* part, const Tens
 
 Tensor run_block(const ParamTree& p, const ApplyOptions& o, const std::string& name, const Tensor& x,
                  const BlockFunction& block) {
+  return run_block(p, o, name, x, BlockWithResults([block](const ParamTree& own, const Tensor& h) {
+                     return Tensors{block(own, h)};
+                   }))[0];
+}
+
+Tensors run_block(const ParamTree& p, const ApplyOptions& o, const std::string& name, const Tensor& x,
+                  const BlockWithResults& block) {
   Restore<SharedText> scope(Context::current().random_scope, scope_in_pass(name));
   if (!o.recompute_blocks || o.activations) return block(p, x);
   return recompute([p, block](const Tensor& h) { return block(p, h); }, x);

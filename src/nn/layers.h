@@ -35,6 +35,8 @@ struct ApplyOptions {
   std::shared_ptr<Activations> activations{};
   // Filled as in transformers: embeddings, then the output of each layer.
   std::vector<Tensor>* hidden_states = nullptr;
+  // Filled with the logits of each mixture's router, [B, T, experts], in the order of the layers.
+  std::vector<Tensor>* router_logits = nullptr;
 };
 
 // A linear layer: `prefix.weight` and, if it exists, `prefix.bias`; or a part of a fused layer,
@@ -144,5 +146,9 @@ Tensor activation(const ApplyOptions& o, i64 layer, const char* part, const Tens
 using BlockFunction = std::function<Tensor(const ParamTree&, const Tensor&)>;
 Tensor run_block(const ParamTree& p, const ApplyOptions& o, const std::string& name, const Tensor& x,
                  const BlockFunction& block);
+// The same for a block that returns several tensors: the stream, and what a loss needs of it.
+using BlockWithResults = std::function<Tensors(const ParamTree&, const Tensor&)>;
+Tensors run_block(const ParamTree& p, const ApplyOptions& o, const std::string& name, const Tensor& x,
+                  const BlockWithResults& block);
 
 }  // namespace redco

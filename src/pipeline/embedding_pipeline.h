@@ -22,6 +22,10 @@ using Embeddings = std::map<std::string, Tensor>;
 
 class EmbeddingPipeline : public Pipeline {
  public:
+  // Whether the loss is one of the whole step. If false, embed() is not called, and loss() gets each
+  // micro-batch, as in other pipelines. The same answer during a run.
+  virtual bool embeds() const { return true; }
+
   // At least one tensor is floating; it becomes f32. i32 tensors (labels) have no gradient. The result must
   // depend only on the arguments and on random keys, and a row only on its own example. Every micro-batch has
   // the same names, types and row shapes.

@@ -1,11 +1,17 @@
-// Causal language modelling.
+// Causal language modelling. B rows, T tokens.
+//
+// A mixture of experts may have a load-balancing loss (models/router_loss.h). It depends on all tokens of a
+// step together, so the pipeline then embeds: embed() gives the sums of each row.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "models/router_loss.h"
 #include "ops/cross_entropy.h"
+#include "ops/elementwise.h"
 #include "ops/reduce.h"
+#include "pipeline/embedding_pipeline.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/text_generation.h"
 
@@ -13,7 +19,7 @@ namespace redco {
 
 namespace {
 
-class LanguageModelling : public Pipeline {
+class LanguageModelling : public EmbeddingPipeline {
  public:
   // Examples of pipeline/lm_dataset.h: input_ids, labels, and samples if data.segmented.
   Batch collate(std::span<const Example> mine, const BatchShape& s) const override {
@@ -34,18 +40,43 @@ class LanguageModelling : public Pipeline {
     b.fields["positions"] = id_rows(rows, s, "positions", 0);
     if (segmented) b.fields["samples"] = id_rows(mine, s, "samples", 0);
     b.weights["loss"] = targets;
+    if (embeds()) {
+      for (size_t r = 0; r < mine.size(); ++r)
+        rows[r].ids["key_mask"].assign(mine[r].ids.at("input_ids").size(), 1);
+      b.fields["key_mask"] = id_rows(rows, s, "key_mask", 0);
+      b.weights[kRouterLossTerm] = static_cast<double>(mine.size());
+    }
     return b;
   }
 
-  LossTerms loss(const ParamTree& params, const Batch& batch, const StepContext& ctx) const override {
-    const auto samples = batch.fields.find("samples");
+  bool embeds() const override { return model && model->router_loss(); }
+  // The sums of each row: "loss"; and in training those of RouterSums.
+  Embeddings embed(const ParamTree& params, const Batch& batch, const StepContext& ctx) const override {
+    std::vector<Tensor> routers;
     ApplyOptions o = ctx.apply;
-    o.segmented = samples != batch.fields.end();
-    const Tensor logits = model->apply(
-        params, {batch["input_ids"], batch["positions"], o.segmented ? samples->second : Tensor()}, o);
-    Scope s("cross-entropy");
-    return {{"loss", sum_all(cross_entropy(logits, batch["labels"],
-                                           ctx.apply.train ? settings->train.label_smoothing : 0))}};
+    if (o.train) o.router_logits = &routers;
+    Embeddings out = {{"loss", sum(token_losses(params, batch, o), {1})}};
+    if (!o.train) return out;
+    const RouterSums s = router_sums(routers, model->router_loss()->per_token, batch["key_mask"]);
+    out.insert({{"chosen", s.chosen}, {"probabilities", s.probabilities}, {"tokens", s.tokens}});
+    return out;
+  }
+
+  LossTerms loss(const ParamTree& params, const Batch& batch, const StepContext& ctx) const override {
+    if (!embeds()) return {{"loss", sum_all(token_losses(params, batch, ctx.apply))}};
+    // A pipeline that is made of this one may ask for the loss of a micro-batch.
+    Embeddings rows = batch.fields.contains("loss") ? batch.fields : embed(params, batch, ctx);
+    LossTerms terms = {{"loss", sum_all(rows.at("loss"))}};
+    if (!ctx.apply.train) return terms;
+    const Tensor mean = load_balancing_loss({rows.at("chosen"), rows.at("probabilities"), rows.at("tokens")});
+    terms.push_back({kRouterLossTerm, scale(mean, static_cast<double>(batch.shape.rows))});
+    return terms;
+  }
+  std::vector<ParamGroup> groups() const override {
+    std::vector<ParamGroup> all = Pipeline::groups();
+    if (embeds())
+      for (ParamGroup& g : all) g.plus = {{kRouterLossTerm, model->router_loss()->coefficient}};
+    return all;
   }
   std::string unit() const override { return "tokens"; }
 
@@ -91,6 +122,16 @@ class LanguageModelling : public Pipeline {
 
  private:
   static constexpr i32 kIgnored = -100;
+
+  // [B, T]: cross-entropy; 0 where the label is ignored.
+  Tensor token_losses(const ParamTree& params, const Batch& batch, ApplyOptions o) const {
+    const auto samples = batch.fields.find("samples");
+    o.segmented = samples != batch.fields.end();
+    const Tensor logits = model->apply(
+        params, {batch["input_ids"], batch["positions"], o.segmented ? samples->second : Tensor()}, o);
+    const Scope s("cross-entropy");
+    return cross_entropy(logits, batch["labels"], o.train ? settings->train.label_smoothing : 0);
+  }
 
   // Windows of text have no prompt: the first half is the prompt, the second half the reference.
   static std::vector<i32> prompt_of(const Example& e) {

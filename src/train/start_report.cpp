@@ -97,6 +97,14 @@ std::string unreached_line(const ParamTree& params, const std::vector<size_t>& u
                      n > kNamed ? ", ..." : "");
 }
 
+std::string router_loss_line(const Model* model, const std::map<std::string, double>& terms) {
+  if (!model || !model->router_loss() || terms.contains(kRouterLossTerm)) return "";
+  return fmt::format(
+      "the model's config has output_router_logits: true, but this pipeline has no loss term {}: the experts "
+      "are trained without load-balancing loss",
+      kRouterLossTerm);
+}
+
 std::string repeated_key_line(const std::string& repeated) {
   if (repeated.empty()) return "";
   return fmt::format(

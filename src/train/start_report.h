@@ -1,10 +1,12 @@
 // The lines that training prints before its first step.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "base/types.h"
+#include "models/model.h"
 #include "nn/param_tree.h"
 #include "optim/schedule.h"
 #include "train/train_settings.h"
@@ -31,6 +33,9 @@ std::vector<std::string> start_warnings(const TrainingStart& start);
 // "no loss term depends on 2 of 40 trained parameters (a, b); their gradients are 0". Biases of keys are not
 // counted: they cancel in the softmax. "": there is nothing to say.
 std::string unreached_line(const ParamTree& params, const std::vector<size_t>& unreached);
+
+// A model whose config asks for a load-balancing loss, which the terms of the step lack. "": nothing to say.
+std::string router_loss_line(const Model* model, const std::map<std::string, double>& terms);
 
 // What it means that two draws of the first loss have one key; repeated: StepOutcome::repeated_key. "": none.
 std::string repeated_key_line(const std::string& repeated);

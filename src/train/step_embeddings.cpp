@@ -44,7 +44,9 @@ std::string first_difference(const Tensor& before, const Tensor& now) {
 }  // namespace
 
 const EmbeddingPipeline* embedding_pipeline(const Pipeline& pipeline) {
-  return dynamic_cast<const EmbeddingPipeline*>(&pipeline);
+  const auto* const embedding = dynamic_cast<const EmbeddingPipeline*>(&pipeline);
+  return embedding && in_pipeline(pipeline, "embeds()", [&] { return embedding->embeds(); }) ? embedding
+                                                                                             : nullptr;
 }
 
 Batch loss_batch(const Pipeline& pipeline, const ParamTree& params, const Batch& batch,

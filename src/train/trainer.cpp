@@ -352,8 +352,8 @@ class Training {
                                     first() && is_time_to_save());
     save_due_ = o.save_due;
     if (first())
-      for (const std::string& line :
-           {unreached_line(*job_.params, o.unreached), repeated_key_line(o.repeated_key)})
+      for (const auto& line : {unreached_line(*job_.params, o.unreached), repeated_key_line(o.repeated_key),
+                               router_loss_line(job_.pipeline->model, o.terms)})
         if (!line.empty()) warn("[train] {}", line);
     if (!o.finite && job_.train.on_non_finite == OnNonFinite::stop) finish_save();
     useless_.add(o, state_.step + 1, job_.train.on_non_finite, *job_.params);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "models/router_loss.h"
 #include "nn/activations_by_name.h"
 #include "ops/create.h"
 #include "ops/cross_entropy.h"
@@ -291,7 +292,8 @@ Tensor task_logits(const Model& model, const ParamTree& params, const TaskInputs
   return logits;
 }
 
-Tensor task_loss(const Model& model, const TaskInputs& in, const Tensor& logits) {
+Tensor task_loss(const Model& model, const TaskInputs& in, const Tensor& logits,
+                 const std::vector<Tensor>& router_logits) {
   if (in.pairs && in.n_targets > 0) {
     const auto& specs = model.params().specs;
     const bool sigmoid =
@@ -301,7 +303,11 @@ Tensor task_loss(const Model& model, const TaskInputs& in, const Tensor& logits)
   }
   if (in.pairs) return scale(sum_all(logits), 0);  // a tower alone has no loss
   const Tensor losses = in.values.defined() ? square(logits - in.values) : cross_entropy(logits, in.targets);
-  return scale(sum_all(losses), in.n_targets ? 1.0 / static_cast<double>(in.n_targets) : 0.0);
+  const Tensor mean = scale(sum_all(losses), in.n_targets ? 1.0 / static_cast<double>(in.n_targets) : 0.0);
+  const auto& balance = model.router_loss();
+  if (!balance) return mean;
+  const RouterSums sums = router_sums(router_logits, balance->per_token, in.decoder.key_mask);
+  return mean + scale(load_balancing_loss(sums), balance->coefficient);
 }
 
 }  // namespace redco

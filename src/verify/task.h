@@ -49,6 +49,8 @@ Tensor task_logits(const Model& model, const ParamTree& params, const TaskInputs
                    std::map<std::string, Tensor>* hidden = nullptr);
 
 // The mean over the targets, one element: cross-entropy, or squared error; of pairs the model's loss.
-Tensor task_loss(const Model& model, const TaskInputs& in, const Tensor& logits);
+// router_logits: of the pass (ApplyOptions), for the model's router_loss(), which is added.
+Tensor task_loss(const Model& model, const TaskInputs& in, const Tensor& logits,
+                 const std::vector<Tensor>& router_logits);
 
 }  // namespace redco

@@ -135,6 +135,12 @@ class Verifier {
   }
   bool wants(const std::string& name) const { return expected_.has(name); }
 
+  Tensor loss_of(const TaskInputs& in, const ParamTree& params) const {
+    std::vector<Tensor> routers;
+    const Tensor logits = task_logits(*model_, params, in, {.router_logits = &routers});
+    return task_loss(*model_, in, logits, routers);
+  }
+
   // --- forward, loss, gradients, AdamW
   // ------------------------------------------------------------------------
   void forward() {
@@ -142,11 +148,12 @@ class Verifier {
     {
       NoGrad off;
       std::map<std::string, Tensor> hidden;
-      const Tensor logits = task_logits(*model_, params_, in, {}, &hidden);
+      std::vector<Tensor> routers;
+      const Tensor logits = task_logits(*model_, params_, in, {.router_logits = &routers}, &hidden);
       for (const auto& [name, states] : hidden)
         if (wants(name)) compare(name, to_values(states), mask_of(*model_, in, name));
       if (wants("logits")) compare("logits", to_values(logits), mask_of(*model_, in, "logits"));
-      if (wants("loss")) compare("loss", {item(task_loss(*model_, in, logits))});
+      if (wants("loss")) compare("loss", {item(task_loss(*model_, in, logits, routers))});
       check_ids();
     }
     const bool grads = expected_.any_with("grad."),
@@ -155,7 +162,7 @@ class Verifier {
 
     auto gradients = [&](double* loss) {
       const ParamTree p = params_.watched();
-      const Tensor l = task_loss(*model_, in, task_logits(*model_, p, in));
+      const Tensor l = loss_of(in, p);
       *loss = item(l);
       return reduced_gradients(l, p, params_, request_.sharding);
     };
@@ -189,7 +196,7 @@ class Verifier {
     const std::string after = fmt::format("loss_after{}", n);
     if (wants(after)) {
       NoGrad off;
-      compare(after, {item(task_loss(*model_, in, task_logits(*model_, params_, in)))});
+      compare(after, {item(loss_of(in, params_))});
     }
     // The following checks use the checkpoint's values, not those after the AdamW steps.
     load_values();

@@ -57,8 +57,9 @@ class Convert : public ::testing::Test {
 };
 
 TEST_F(Convert, ThereAndBack) {
-  for (const char* name : {"llama", "llama-rope-llama3", "llama-rope-yarn", "llama-rope-linear", "mixtral",
-                           "qwen3_moe", "qwen2_moe", "gemma", "gemma2", "phi3", "phi3-longrope", "gpt2"}) {
+  for (const char* name :
+       {"llama", "llama-rope-llama3", "llama-rope-yarn", "llama-rope-linear", "mixtral", "mixtral-balanced",
+        "qwen3_moe", "qwen2_moe", "gemma", "gemma2", "phi3", "phi3-longrope", "gpt2"}) {
     SCOPED_TRACE(name);
     const std::string in = folder(name);
     if (std::string_view(name).starts_with("gemma")) {
@@ -82,6 +83,18 @@ TEST_F(Convert, ThereAndBack) {
       for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x[i], y[i], tolerance) << l.entry->name;
     }
   }
+}
+
+// Experts in blocks become floats with the same values, which the config no longer calls quantized.
+TEST_F(Convert, BlocksOfExpertsBecomeFloats) {
+  const std::string in = folder("gpt_oss-mxfp4"), out = convert(in, "hf", "bf16");
+  EXPECT_FALSE(Json::parse(test::slurp(out + "/config.json")).contains("quantization_config"));
+  const auto want = ckpt::ModelFiles::open(in), got = ckpt::ModelFiles::open(out);
+  const std::string name = "model.layers.0.mlp.experts.gate_up_proj";
+  EXPECT_EQ(got.find(name + "_blocks"), nullptr);
+  EXPECT_EQ(got.at(name).entry->shape, (Shape{4, 32, 128}));
+  EXPECT_EQ(want.at(name).file->read<float>(*want.at(name).entry),
+            got.at(name).file->read<float>(*got.at(name).entry));
 }
 
 TEST_F(Convert, Tokenizers) {

@@ -110,9 +110,12 @@ Json minimal(const std::string& family) {
   if (is_text_encoder(family) || family == "performer")
     return {{"model_type", family},   {"vocab_size", 11},         {"hidden_size", 8},
             {"num_hidden_layers", 2}, {"num_attention_heads", 2}, {"intermediate_size", 16}};
-  return {{"model_type", family},    {"vocab_size", 11},         {"hidden_size", 8},
-          {"num_hidden_layers", 2},  {"num_attention_heads", 2}, {"intermediate_size", 16},
-          {"num_key_value_heads", 2}};
+  Json decoder = {{"model_type", family},    {"vocab_size", 11},         {"hidden_size", 8},
+                  {"num_hidden_layers", 2},  {"num_attention_heads", 2}, {"intermediate_size", 16},
+                  {"num_key_value_heads", 2}};
+  if (family == "helium") decoder["head_dim"] = 4;
+  if (family == "gpt_oss") decoder["rope_parameters"] = {{"rope_type", "default"}};
+  return decoder;
 }
 
 std::unique_ptr<Model> make_from(const Json& json) {
@@ -236,15 +239,26 @@ TEST(ModelConfigs, KeysOfPublishedFoldersAreRead) {
       {"bart", {{"force_bos_token_to_be_generated", true}, {"num_beams", 4}, {"_num_labels", 3}}},
   };
   for (const auto& [family, keys] : published) EXPECT_EQ(error_of(family, keys), "no error") << keys;
-  for (const char* family : {"mixtral", "qwen2_moe"}) {
-    ::testing::internal::CaptureStderr();
-    EXPECT_EQ(error_of(family, {{"output_router_logits", true}}), "no error");
-    if (family == std::string("mixtral"))  // the same line appears once in a process
-      EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-                  HasSubstr("the training loss does not contain it"));
-    else
-      EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
+// As in transformers: output_router_logits turns the loss on, and DeepSeek's classes have none.
+TEST(ModelConfigs, LoadBalancingLoss) {
+  const auto coefficient = [](const char* family, Json keys) {
+    Json json = minimal(family);
+    json.update(keys);
+    const auto model = make_model(ModelConfig(json.dump(), "config.json"));
+    return model->router_loss() ? model->router_loss()->coefficient : -1;
+  };
+  for (const char* family : {"mixtral", "qwen2_moe", "qwen3_moe"}) {
+    EXPECT_EQ(coefficient(family, {{"router_aux_loss_coef", 0.5}}), -1);
+    EXPECT_EQ(coefficient(family, {{"output_router_logits", true}}), 0.001);
+    EXPECT_EQ(coefficient(family, {{"output_router_logits", true}, {"router_aux_loss_coef", 0.5}}), 0.5);
   }
+  EXPECT_EQ(coefficient("deepseek_v2", {{"output_router_logits", true}}), -1);
+  EXPECT_THAT(error_of("mixtral", {{"router_aux_loss_coef", -1}}), HasSubstr("expected 0 or a positive"));
+  ::testing::internal::CaptureStderr();
+  make_model(ModelConfig(minimal("mixtral").dump(), "config.json", {{"router_aux_loss_coef", "0.5"}}));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("without output_router_logits: true"));
 }
 
 TEST(ModelConfigs, PythonsNumbersAreRead) {
@@ -445,6 +459,8 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsWithTheSupportedOnes) {
       {"deepseek_v3", {{"n_routed_experts", 16}, {"n_group", 8}, {"topk_group", 1}}, "fewer experts"},
       {"deepseek_v3", {{"scoring_func", "softmax"}}, "supported"},
       {"deepseek_v2", {{"topk_method", "noaux_tc"}}, "supported"},
+      {"gpt_oss", {{"quantization_config", {{"quant_method", "gptq"}}}}, "quant_method mxfp4"},
+      {"gpt_oss", {{"swiglu_limit", 0}}, "swiglu_limit"},
       {"mamba2", {{"num_heads", 3}}, "3 heads of head_dim=4 are not expand=2 times hidden_size=8"},
       {"mamba2", {{"n_groups", 3}}, "expected a divisor of num_heads=4"},
       {"mamba2", {{"time_step_limit", {0.0, "Infinity"}}}, "expected [low, high]"},

@@ -10,8 +10,10 @@
 namespace redco::testing {
 namespace {
 
-TEST(ExpertsFiles, SavingRestoresTheTensorsThatWereRead) {
-  const std::string folder = fixture("mixtral");
+// Also experts in one tensor, with rows in turn, in MXFP4; and BLOOM's rows in turn, head by head.
+class ExpertsFiles : public ::testing::TestWithParam<const char*> {};
+TEST_P(ExpertsFiles, SavingRestoresTheTensorsThatWereRead) {
+  const std::string folder = fixture(GetParam());
   const auto model = load_model(folder);
   const auto canonical = [&](const std::string& name) { return model->canonical_name(name); };
   const ckpt::ModelFiles files = ckpt::ModelFiles::open(folder);
@@ -40,8 +42,16 @@ TEST(ExpertsFiles, SavingRestoresTheTensorsThatWereRead) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(Families, ExpertsFiles,
+                         ::testing::Values("mixtral", "gpt_oss", "gpt_oss-mxfp4", "bloom"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
 // Loss and gradients with experts sharded by inefficient rules.
-TEST(ExpertsFiles, AnyRuleGivesTheSameNumbers) {
+TEST(ExpertsNumbers, AnyRuleGivesTheSameNumbers) {
   using Dims = std::vector<std::optional<std::string>>;
   const std::optional<std::string> none;
   for (const Dims& dims : {Dims{none, none, "mp"}, Dims{none, "mp", none}, Dims{none, none, none}})
@@ -53,10 +63,11 @@ TEST(ExpertsFiles, AnyRuleGivesTheSameNumbers) {
       }
 }
 
-TEST(ExpertsFiles, RecomputedAndWithMoreShardsThanExperts) {
+TEST(ExpertsNumbers, RecomputedAndWithMoreShardsThanExperts) {
   expect_matches(fixture("mixtral"), run_model(fixture("mixtral"), {1, 6}));
   EXPECT_EQ(run_model(fixture("mixtral"), {1, 2}, {.recompute = true}),
             run_model(fixture("mixtral"), {1, 2}));
+  expect_matches(fixture("gpt_oss"), run_model(fixture("gpt_oss"), {1, 6}));
 }
 
 }  // namespace

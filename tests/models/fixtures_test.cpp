@@ -60,7 +60,9 @@ INSTANTIATE_TEST_SUITE_P(
                                          "falcon-mqa", "falcon-alibi", "bloom-variants", "mpt", "gpt_bigcode",
                                          "gpt_bigcode-heads", "stablelm", "stablelm-parallel", "olmo",
                                          "olmo3", "granite", "cohere", "glm", "glm4", "smollm3", "nemotron",
-                                         "exaone4", "deepseek_v2", "gemma3-images"),
+                                         "exaone4", "deepseek_v2", "gemma3-images", "mixtral-balanced",
+                                         "qwen2_moe-balanced", "gpt_oss", "gpt_oss-mxfp4", "olmoe",
+                                         "glm4_moe", "dots1", "ernie4_5", "helium", "seed_oss", "arcee"),
                        ::testing::ValuesIn(kMeshes)),
     param_name);
 
@@ -98,7 +100,8 @@ INSTANTIATE_TEST_SUITE_P(Families, ShardedParameters,
                          ::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "bart", "bert-seqcls", "vit",
                                            "vit-gpt2", "performer", "qwen3", "gemma2", "mixtral", "mamba2",
                                            "dit", "falcon", "olmo2", "deepseek_v3", "albert", "dinov2",
-                                           "deberta-v2-conv", "siglip"),
+                                           "deberta-v2-conv", "siglip", "mixtral-balanced",
+                                           "qwen2_moe-balanced"),
                          fixture_name);
 
 // Weights of a storage type, and fp32 weights with the same values. With groups, a product of one row (the
@@ -126,7 +129,7 @@ TEST_P(StoredWeights, GiveWhatTheirValuesGive) {
 INSTANTIATE_TEST_SUITE_P(Families, StoredWeights,
                          ::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "bart", "bert-seqcls", "vit",
                                            "vit-gpt2", "qwen3", "gemma2", "mixtral", "mamba2", "dit", "phi3",
-                                           "bloom", "qwen2_moe", "deepseek_v3"),
+                                           "bloom", "qwen2_moe", "deepseek_v3", "gpt_oss-mxfp4"),
                          fixture_name);
 
 // last_hidden_state() is what transformers' model without head returns: the last of hidden_states.
@@ -201,7 +204,7 @@ INSTANTIATE_TEST_SUITE_P(Configs, OlderConfig,
                                            "mistral-window", "qwen2-window", "t5", "t5-v1_1", "qwen3",
                                            "gemma", "gemma2", "gemma3", "mixtral", "phi3", "gpt_neox",
                                            "falcon", "bloom", "starcoder2", "olmo2", "cohere2", "qwen2_moe",
-                                           "qwen3_moe", "deepseek_v3", "clip"),
+                                           "qwen3_moe", "deepseek_v3", "gpt_oss", "clip"),
                          fixture_name);
 
 // Inefficient rules give the same numbers.
@@ -275,13 +278,14 @@ INSTANTIATE_TEST_SUITE_P(Families, RandomRules,
                                            "qwen2-window", "qwen3", "gemma3", "mixtral", "t5", "bart",
                                            "bert-mlm", "bert-seqcls", "vit", "vit-gpt2", "mlp-mixer",
                                            "performer", "mlp", "mamba2", "gpt_neox", "olmo2", "stablelm",
-                                           "qwen2_moe", "deepseek_v3"),
+                                           "qwen2_moe", "deepseek_v3", "gpt_oss"),
                          fixture_name);
 
 // Blocks that keep only their input give the same gradients as blocks that keep all activations.
 TEST(Recompute, GivesTheSameGradients) {
-  for (const char* name : {"gpt2", "gptj", "opt-postnorm", "llama", "bert-mlm", "vit", "mlp-mixer",
-                           "performer", "mamba2", "falcon", "deepseek_v3", "modernbert"}) {
+  for (const char* name :
+       {"gpt2", "gptj", "opt-postnorm", "llama", "bert-mlm", "vit", "mlp-mixer", "performer", "mamba2",
+        "falcon", "deepseek_v3", "modernbert", "mixtral-balanced"}) {
     SCOPED_TRACE(name);
     const Results kept = run_model(fixture(name), {1, 2});
     EXPECT_EQ(run_model(fixture(name), {1, 2}, {.recompute = true}), kept);

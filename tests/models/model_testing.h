@@ -55,6 +55,13 @@ namespace detail {
 
 // The index of an element of spec `s` in its stored tensor.
 inline i64 stored_index(const ParamSpec& s, i64 element) {
+  if (s.stored.whole_stack) {  // the part of an expert, in the part of all
+    const i64 each = numel(s.shape) / s.shape[0], rows = s.shape[1];
+    ParamSpec one = s;
+    one.stored.whole_stack = false;
+    one.shape = {rows, each / rows};
+    return element / each * numel(s.stored.shape) + stored_index(one, element % each);
+  }
   const i64 width = numel(s.shape) / s.shape[0];  // of a row
   const i64 row = s.stored.row_of(element / width), column = element % width;
   return s.stored.transposed ? column * s.stored.shape[1] + row : row * width + column;
@@ -75,13 +82,13 @@ inline ParamTree load_tree(const Model& model, const ShardedSpecs& sharded, cons
   for (size_t i = 0; i < tree.size(); ++i) {
     const ParamSpec& s = tree.specs()[i];
     std::vector<float> values(numel(s.shape));
-    const i64 size = numel(s.stored.shape);
+    const i64 size = numel(s.stored.file_shape());
     for (i64 k = 0; k < s.stored.tensors(); ++k) {
       const auto it = files_values.find(s.stored.tensor(k));
       if (it == files_values.end()) throw ContentsError("{} has no {}", files.folder(), s.stored.tensor(k));
       if (static_cast<i64>(it->second.size()) != size)
         throw ContentsError("{}: {} elements, expected {}", s.stored.name, it->second.size(), size);
-      if (s.stored.stacked > 0) {
+      if (s.stored.stacked > 0 && !s.stored.whole_stack) {
         std::copy(it->second.begin(), it->second.end(), values.begin() + k * size);
       } else {
         for (size_t e = 0; e < values.size(); ++e)
@@ -117,11 +124,14 @@ inline Results run_model(const std::string& folder, Mesh mesh, const ModelRun& r
     std::map<std::string, Tensor> hidden;
     // The tree of the forward pass is changed before the backward, as a temporary of fast weights is gone.
     ParamTree given = params;
-    const Tensor logits =
-        task_logits(*model, given, in,
-                    {.recompute_blocks = run.recompute, .sequence_parallel = run.sequence_parallel}, &hidden);
+    std::vector<Tensor> routers;
+    const Tensor logits = task_logits(*model, given, in,
+                                      {.recompute_blocks = run.recompute,
+                                       .sequence_parallel = run.sequence_parallel,
+                                       .router_logits = &routers},
+                                      &hidden);
     for (Tensor& t : given.values()) t = zeros_like(t);
-    const Tensor loss = task_loss(*model, in, logits);
+    const Tensor loss = task_loss(*model, in, logits, routers);
     const auto keep = [&](const std::string& name, std::vector<double> values) {
       if (world.rank() == 0) results[name] = std::move(values);
     };
@@ -135,13 +145,13 @@ inline Results run_model(const std::string& folder, Mesh mesh, const ModelRun& r
       if (s.buffer) continue;
       const std::vector<double> g = to_values(grads[i]);
       if (world.rank() != 0) continue;
-      for (i64 k = 0; k < s.stored.stacked; ++k) {
+      for (i64 k = 0; k < s.stored.stacked && !s.stored.whole_stack; ++k) {
         const i64 size = numel(s.stored.shape);
         results["grad." + s.stored.tensor(k)].assign(g.begin() + k * size, g.begin() + (k + 1) * size);
       }
-      if (s.stored.stacked > 0) continue;
+      if (s.stored.stacked > 0 && !s.stored.whole_stack) continue;
       std::vector<double>& whole = results["grad." + s.stored.name];
-      whole.resize(numel(s.stored.shape));
+      whole.resize(numel(s.stored.file_shape()));
       for (size_t e = 0; e < g.size(); ++e) whole[detail::stored_index(s, static_cast<i64>(e))] = g[e];
     }
   });

@@ -50,6 +50,11 @@ struct MixtureSettings {
   i64 groups = 1, chosen_groups = 1, group_best = 1;
   i64 shared_inner = 0;  // > 0: an MLP that processes every token
   bool shared_bias = false;
+  // > 0: gpt-oss, see ExpertsOptions. The router and all layers of the experts then have biases, and files
+  // have the experts of a layer in one tensor, (experts, in, out), with rows of gate and up in turn.
+  double limit = 0, alpha = 1;
+  // The coefficient of the load-balancing loss; nullopt: training has none.
+  std::optional<double> balance = std::nullopt;
   // Names within a layer.
   std::string router = "mlp.gate", experts = "mlp.experts", gate = "gate_proj", up = "up_proj",
               down = "down_proj";

@@ -50,9 +50,11 @@ Tensor Decoder::apply(const ParamTree& p, const DecoderInputs& in, const ApplyOp
   Tensor x = activation(o, "embedding", embed(p, in, o));
   for (i64 i = 0; i < n_layers(); ++i) {
     if (o.hidden_states) o.hidden_states->push_back(x);
-    x = run_block(p, o, layer(i), x, [this, in, o, i](const ParamTree& own, const Tensor& h) {
-      return block(own, in, o, i, h);
-    });
+    const Tensors results = run_block(
+        p, o, layer(i), x,
+        [this, in, o, i](const ParamTree& own, const Tensor& h) { return block_results(own, in, o, i, h); });
+    x = results[0];
+    if (o.router_logits) o.router_logits->insert(o.router_logits->end(), results.begin() + 1, results.end());
     x = activation(o, i, "", x);
   }
   Scope scope("lm_head");
@@ -90,6 +92,15 @@ Tensor Decoder::add_branch(const ParamTree& p, const ApplyOptions& o, const std:
   out = norm(p, layer, branch.out_norm, out);
   const Tensor sum = (s.stream_from_norm ? normed : x) + out;
   return s.block == Block::post_norm ? norm(p, layer, branch.norm, sum, NormResult::stream) : sum;
+}
+
+Tensors Decoder::block_results(const ParamTree& p, const DecoderInputs& in, ApplyOptions o, i64 i,
+                               const Tensor& x) const {
+  std::vector<Tensor> logits;  // a block that runs again must not write to those of the pass
+  if (o.router_logits) o.router_logits = &logits;
+  Tensors out = {block(p, in, o, i, x)};
+  for (Tensor& t : logits) out.push_back(std::move(t));
+  return out;
 }
 
 Tensor Decoder::block(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,

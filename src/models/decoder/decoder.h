@@ -54,6 +54,9 @@ class Decoder {
   // The norm of this name, or x if the name is empty.
   Tensor norm(const ParamTree& p, const std::string& layer, const std::string& name, const Tensor& x,
               NormResult result = NormResult::computed) const;
+  // The stream after a block, and if o has router_logits, those of its mixture.
+  Tensors block_results(const ParamTree& p, const DecoderInputs& in, ApplyOptions o, i64 i,
+                        const Tensor& x) const;
   Tensor block(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,
                const Tensor& x) const;
   Tensor parallel_block(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,

@@ -8,30 +8,38 @@
 
 namespace redco {
 
+DecoderArchitecture read_arcee(ModelConfig& c);
 DecoderArchitecture read_bloom(ModelConfig& c);
 DecoderArchitecture read_cohere(ModelConfig& c);    // cohere, cohere2
 DecoderArchitecture read_deepseek(ModelConfig& c);  // deepseek_v2, deepseek_v3
+DecoderArchitecture read_dots1(ModelConfig& c);
+DecoderArchitecture read_ernie4_5(ModelConfig& c);
 DecoderArchitecture read_exaone4(ModelConfig& c);
 DecoderArchitecture read_falcon(ModelConfig& c);
 DecoderArchitecture read_gemma(ModelConfig& c);  // gemma, gemma2, gemma3_text
 DecoderArchitecture read_glm(ModelConfig& c);    // glm, glm4
+DecoderArchitecture read_glm4_moe(ModelConfig& c);
 DecoderArchitecture read_gpt2(ModelConfig& c);
 // A decoder of an encoder-decoder model: with cross-attention.
 DecoderArchitecture read_gpt2_cross(ModelConfig& c);
 DecoderArchitecture read_gpt_bigcode(ModelConfig& c);
 DecoderArchitecture read_gpt_neox(ModelConfig& c);
+DecoderArchitecture read_gpt_oss(ModelConfig& c);
 DecoderArchitecture read_gptj(ModelConfig& c);
 DecoderArchitecture read_gemma_with(ModelConfig& c, DecoderDefaults defaults);  // with defaults of the sizes
 DecoderArchitecture read_granite(ModelConfig& c);
+DecoderArchitecture read_helium(ModelConfig& c);
 DecoderArchitecture read_llama(ModelConfig& c);  // llama, mistral, qwen2, qwen3
 DecoderArchitecture read_mixtral(ModelConfig& c);
 DecoderArchitecture read_mpt(ModelConfig& c);
 DecoderArchitecture read_nemotron(ModelConfig& c);
 DecoderArchitecture read_olmo(ModelConfig& c);  // olmo, olmo2, olmo3
+DecoderArchitecture read_olmoe(ModelConfig& c);
 DecoderArchitecture read_opt(ModelConfig& c);
 DecoderArchitecture read_phi(ModelConfig& c);
 DecoderArchitecture read_phi3(ModelConfig& c);
 DecoderArchitecture read_qwen_moe(ModelConfig& c);  // qwen2_moe, qwen3_moe
+DecoderArchitecture read_seed_oss(ModelConfig& c);
 DecoderArchitecture read_smollm3(ModelConfig& c);
 DecoderArchitecture read_stablelm(ModelConfig& c);
 DecoderArchitecture read_starcoder2(ModelConfig& c);

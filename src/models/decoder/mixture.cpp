@@ -6,6 +6,7 @@
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/experts.h"
+#include "ops/linear.h"
 #include "ops/reduce.h"
 #include "ops/select.h"
 #include "ops/shape.h"
@@ -13,9 +14,47 @@
 
 namespace redco {
 
+namespace {
+
+// The experts of gpt-oss: see MixtureSettings::limit.
+void declare_stacked_experts(SpecBuilder& b, const std::string& h, i64 width, double std,
+                             const MixtureSettings& s) {
+  const i64 E = s.count, I = s.inner, C = width;
+  ParamSpec& router = b.linear(h + s.router, E, C, true, std);
+  router.role = Role::router;
+  router.precise = true;
+  const std::string both = h + s.experts + ".gate_up_proj", down = h + s.experts + ".down_proj";
+  for (const i64 part : {0, 1}) {
+    const std::string name = part == 0 ? "[gate]" : "[up]";
+    ParamSpec& w = b.add(both + ".weight" + name, {E, I, C}, ParamKind::linear, {Init::Kind::normal, std});
+    w.stored = {.name = both, .shape = {C, 2 * I}, .transposed = true, .row = part, .stacked = E};
+    w.stored.whole_stack = true;
+    w.stored.block = 1;
+    w.stored.step = 2;
+    w.role = Role::first;
+    const StoredAs of_weight = w.stored;
+    ParamSpec& bias = b.add(both + ".bias" + name, {E, I}, ParamKind::bias, {Init::Kind::zeros, 0});
+    bias.stored = of_weight;
+    bias.stored.name = both + "_bias";
+    bias.stored.shape = {2 * I};
+    bias.stored.transposed = false;
+  }
+  ParamSpec& w = b.add(down + ".weight", {E, C, I}, ParamKind::linear, {Init::Kind::normal, std});
+  w.stored = {.name = down, .shape = {I, C}, .transposed = true, .stacked = E};
+  w.stored.whole_stack = true;
+  w.role = Role::second;
+  // A linear layer of the router's weights, cut with the experts.
+  ParamSpec& bias = b.add(down + ".bias", {C, E}, ParamKind::bias, {Init::Kind::zeros, 0});
+  bias.stored = {.name = down + "_bias", .shape = {E, C}, .transposed = true};
+  bias.cut = 1;
+}
+
+}  // namespace
+
 void declare_mixture(SpecBuilder& b, const std::string& layer, i64 width, double std,
                      const MixtureSettings& s) {
   const i64 E = s.count, I = s.inner, C = width;
+  if (s.limit > 0) return declare_stacked_experts(b, layer + ".", C, std, s);
   const std::string h = layer + ".", joined = h + "mlp.experts.gate_up_proj";
   ParamSpec& router = b.linear(h + s.router, E, C, false, std);
   router.role = Role::router;
@@ -69,6 +108,7 @@ Tensor shared_mlp(const ParamTree& p, const std::string& layer, const MixtureSet
 Tensor mixture_of_experts(const ParamTree& p, const std::string& layer, const MixtureSettings& s,
                           const Tensor& x, const ApplyOptions& o) {
   const Tensor logits = dense(p, layer + "." + s.router, x, o);  // [B, T, E]
+  if (o.router_logits) o.router_logits->push_back(logits);
   const Tensor scores = s.sigmoid ? sigmoid(logits) : softmax(logits);
   const Tensor chosen = choose(p, layer, s, scores);
   Tensor weights = scores * chosen;
@@ -78,6 +118,13 @@ Tensor mixture_of_experts(const ParamTree& p, const std::string& layer, const Mi
   }
   if (s.scale != 1) weights = scale(weights, s.scale);
   const std::string at = layer + "." + s.experts + ".";
+  if (s.limit > 0) {
+    const std::string both = at + "gate_up_proj.", down = at + "down_proj.";
+    const ExpertWeights w = {p[both + "weight[gate]"], p[both + "weight[up]"], p[down + "weight"],
+                             p[both + "bias[gate]"], p[both + "bias[up]"]};
+    const ExpertsOptions e = {.per_row = s.per_token, .limit = s.limit, .alpha = s.alpha};
+    return add({experts(x, weights, chosen, w, e), linear(weights, p[down + "bias"])});
+  }
   const ExpertWeights w = {p[at + s.gate + ".weight"], p[at + s.up + ".weight"], p[at + s.down + ".weight"]};
   const Tensor y = experts(x, weights, chosen, w, {.activation = s.activation, .per_row = s.per_token});
   return s.shared_inner > 0 ? add({y, shared_mlp(p, layer, s, x, o)}) : y;

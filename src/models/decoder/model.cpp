@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "models/decoder/decoder.h"
@@ -44,6 +45,9 @@ class DecoderModel : public Model {
     max_length_ = s.max_length;
     n_layers_ = decoder_.n_layers();
     relative_positions_ = s.unlimited;
+    if (s.mixture && s.mixture->balance && s.head_rows == 0 &&
+        std::ranges::any_of(s.layers, &DecoderLayer::mixture))
+      router_loss_ = {.per_token = s.mixture->per_token, .coefficient = *s.mixture->balance};
     if (s.head_rows > 0) {
       task_ = ModelTask::sequence_classification;
       num_labels_ = s.head_rows;

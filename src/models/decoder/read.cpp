@@ -81,18 +81,56 @@ kernels::Unary read_expert_activation(ModelConfig& c, const std::string& name) {
   return *op;
 }
 
-void read_router(ModelConfig& c, MixtureSettings& m, const char* count_key, i64 per_token) {
+void read_router(ModelConfig& c, MixtureSettings& m, const char* count_key, i64 per_token,
+                 std::optional<double> balance) {
   m.per_token = c.integer_or("num_experts_per_tok", per_token);
   if (m.per_token > m.count)
     c.fail("num_experts_per_tok", fmt::format("expected at most {}={}", count_key, m.count));
-  // True adds a loss that balances the experts to the training loss; router_aux_loss_coef is its weight. The
-  // logits stay the same, and published configs contain both values.
-  if (c.boolean_or("output_router_logits", false))
-    log_once(
-        LogLevel::info,
-        "[model] output_router_logits=true: the load-balancing loss of the experts is not supported, so the "
-        "training loss does not contain it");
-  c.inert({"router_aux_loss_coef"});
+  const bool on = c.boolean_or("output_router_logits", false);
+  const double coefficient = c.number_or("router_aux_loss_coef", balance.value_or(0));
+  if (coefficient < 0) c.fail("router_aux_loss_coef", "expected 0 or a positive number");
+  if (on && balance) m.balance = coefficient;
+  // Published configs have a coefficient and no loss; a job that sets one expects it.
+  if (!m.balance && c.overridden("router_aux_loss_coef"))
+    log_once(LogLevel::info, fmt::format("[model] router_aux_loss_coef has no effect {}",
+                                         balance ? "without output_router_logits: true"
+                                                 : "for this family, which has no load-balancing loss"));
+}
+
+void read_groups(ModelConfig& c, MixtureSettings& m, bool limited) {
+  const i64 groups = c.integer_or("n_group", 1), kept = c.integer_or("topk_group", 1);
+  if (!limited) return;
+  m.groups = groups;
+  m.chosen_groups = kept;
+  if (m.count % groups != 0) c.fail("n_group", "expected a divisor of n_routed_experts");
+  if (kept > groups) c.fail("topk_group", "expected at most n_group");
+  if (kept * (m.count / groups) < m.per_token)
+    c.fail("topk_group", "the chosen groups have fewer experts than num_experts_per_tok");
+}
+
+MixtureSettings read_sigmoid_mixture(ModelConfig& c, const std::string& activation,
+                                     const SigmoidMixtureDefaults& d) {
+  MixtureSettings m;
+  m.activation = read_expert_activation(c, activation);
+  m.count = c.integer_as_or({"n_routed_experts", "num_local_experts"}, d.count);
+  read_router(c, m, "n_routed_experts", d.per_token, std::nullopt);
+  m.inner = c.integer_or("moe_intermediate_size", d.inner);
+  m.scale = c.number_or("routed_scaling_factor", d.scale);
+  m.shared = "mlp.shared_experts";
+  m.shared_inner = m.inner * c.integer_or("n_shared_experts", 1);
+  m.sigmoid = true;
+  m.correction = "mlp.gate.e_score_correction_bias";
+  m.normalized = c.boolean_or("norm_topk_prob", d.normalized);
+  m.sum_eps = 1e-20;
+  m.group_best = 2;
+  read_groups(c, m, true);
+  if (m.groups > 1 && m.count / m.groups < 2) c.fail("n_group", "expected at least 2 experts in a group");
+  return m;
+}
+
+void read_dense_layers(ModelConfig& c, DecoderArchitecture& s, i64 fallback) {
+  const i64 dense = c.integer_or("first_k_dense_replace", fallback, 0);
+  for (size_t i = 0; i < s.layers.size(); ++i) s.layers[i].mixture = static_cast<i64>(i) >= dense;
 }
 
 }  // namespace redco

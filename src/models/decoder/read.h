@@ -39,7 +39,23 @@ i64 read_window(ModelConfig& c, i64 fallback);
 
 // The activation inside of experts; an error of hidden_act if they do not support it.
 kernels::Unary read_expert_activation(ModelConfig& c, const std::string& name);
-// num_experts_per_tok, of at most m.count experts (the key count_key); the load-balancing loss is off.
-void read_router(ModelConfig& c, MixtureSettings& m, const char* count_key, i64 per_token);
+// num_experts_per_tok, of at most m.count experts (the key count_key). Training has a load-balancing loss if
+// output_router_logits is true. balance: the default of router_aux_loss_coef; nullopt: transformers' class of
+// the family has no such loss.
+void read_router(ModelConfig& c, MixtureSettings& m, const char* count_key, i64 per_token,
+                 std::optional<double> balance = 0.001);
+
+// n_group and topk_group; limited: only the experts of the best groups may be chosen.
+void read_groups(ModelConfig& c, MixtureSettings& m, bool limited);
+// DeepSeek-V3's mixture: sigmoid scores with a correction, groups, shared experts.
+struct SigmoidMixtureDefaults {
+  i64 count = 256, per_token = 8, inner = 2048;
+  double scale = 2.5;
+  bool normalized = true;
+};
+MixtureSettings read_sigmoid_mixture(ModelConfig& c, const std::string& activation,
+                                     const SigmoidMixtureDefaults& d);
+// first_k_dense_replace: the layers after that many have a mixture.
+void read_dense_layers(ModelConfig& c, DecoderArchitecture& s, i64 fallback);
 
 }  // namespace redco

@@ -21,17 +21,6 @@ LatentSettings read_latent(ModelConfig& c) {
   return l;
 }
 
-void read_groups(ModelConfig& c, MixtureSettings& m, bool limited) {
-  const i64 groups = c.integer_or("n_group", 1), kept = c.integer_or("topk_group", 1);
-  if (!limited) return;
-  m.groups = groups;
-  m.chosen_groups = kept;
-  if (m.count % groups != 0) c.fail("n_group", "expected a divisor of n_routed_experts");
-  if (kept > groups) c.fail("topk_group", "expected at most n_group");
-  if (kept * (m.count / groups) < m.per_token)
-    c.fail("topk_group", "the chosen groups have fewer experts than num_experts_per_tok");
-}
-
 }  // namespace
 
 DecoderArchitecture read_deepseek(ModelConfig& c) {
@@ -45,28 +34,21 @@ DecoderArchitecture read_deepseek(ModelConfig& c) {
   s.score_scale = magnitude * magnitude / std::sqrt(static_cast<double>(s.heads.head_dim));
 
   MixtureSettings m;
-  m.activation = read_expert_activation(c, s.activation);
-  m.count =
-      c.integer_as_or({"n_routed_experts", third ? "num_local_experts" : "num_experts"}, third ? 256 : 64);
-  read_router(c, m, "n_routed_experts", third ? 8 : 1);
-  m.inner = c.integer_or("moe_intermediate_size", third ? 2048 : 1407);
-  m.scale = c.number_or("routed_scaling_factor", third ? 2.5 : 1);
-  m.shared = "mlp.shared_experts";
-  m.shared_inner = m.inner * c.integer_or("n_shared_experts", third ? 1 : 2);
   if (third) {
-    m.sigmoid = true;
-    m.correction = "mlp.gate.e_score_correction_bias";
-    m.normalized = c.boolean_or("norm_topk_prob", true);
-    m.sum_eps = 1e-20;
-    m.group_best = 2;
-    read_groups(c, m, true);
-    if (m.groups > 1 && m.count / m.groups < 2) c.fail("n_group", "expected at least 2 experts in a group");
+    m = read_sigmoid_mixture(c, s.activation, {});
     c.expect("topk_method", {"\"noaux_tc\""});
     c.expect("scoring_func", {"\"sigmoid\""});
     // Further layers that predict later tokens; transformers does not load them.
     c.inert({"num_nextn_predict_layers", "num_mtp_layers", "ep_size"});
     s.extra_layers = true;
   } else {
+    m.activation = read_expert_activation(c, s.activation);
+    m.count = c.integer_as_or({"n_routed_experts", "num_experts"}, 64);
+    read_router(c, m, "n_routed_experts", 1, std::nullopt);
+    m.inner = c.integer_or("moe_intermediate_size", 1407);
+    m.scale = c.number_or("routed_scaling_factor", 1);
+    m.shared = "mlp.shared_experts";
+    m.shared_inner = m.inner * c.integer_or("n_shared_experts", 2);
     const std::string method = c.text_or("topk_method", "greedy");
     c.expect("topk_method", {"\"greedy\"", "\"group_limited_greedy\""});
     read_groups(c, m, method == "group_limited_greedy");
@@ -76,8 +58,7 @@ DecoderArchitecture read_deepseek(ModelConfig& c) {
     c.inert({"norm_topk_prob", "seq_aux", "aux_loss_alpha", "ep_size"});  // transformers does not read them
   }
   c.expect("moe_layer_freq", {"1"});
-  const i64 dense = c.integer_or("first_k_dense_replace", third ? 3 : 0, 0);
-  for (size_t i = 0; i < s.layers.size(); ++i) s.layers[i].mixture = static_cast<i64>(i) >= dense;
+  read_dense_layers(c, s, third ? 3 : 0);
   s.mixture = m;
   return s;
 }
