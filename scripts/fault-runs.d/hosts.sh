@@ -3,7 +3,7 @@
 why_skipped() { # NAME@RANKS: prints why it cannot be tried here
   local tool=""
   case $1 in
-    host-* | restart-* | link-*) tool=netns-hosts ;;
+    host-* | restart-* | link-* | four-* | one-*) tool=netns-hosts ;;
     slurm-*) tool=local-slurm ;;
     full-disk@*) ;;
     *) return 0 ;;
@@ -14,12 +14,13 @@ why_skipped() { # NAME@RANKS: prints why it cannot be tried here
 
 SECTION_NOW="Hosts"
 HOST_TIMEOUT=8
+HOSTS=(redco-a redco-b) # of the try
 hosts() { "$SHARED/netns-hosts" "$@" >>"$TRY/hosts.log" 2>&1 8>&-; }
 # The processes of redco and of Open MPI on the test hosts, as "PID HOST COMMAND": those in another PID namespace.
 host_processes() {
   local pid here command host
   here=$(readlink /proc/self/ns/pid)
-  for pid in $(pgrep -x 'redco|orted|mpirun'); do
+  for pid in $(pgrep -x 'redco|orted|mpirun' 2>/dev/null); do
     [[ $(readlink "/proc/$pid/ns/pid") != "$here" ]] || continue
     command=$(cat "/proc/$pid/comm" 2>/dev/null) || continue
     host=$(nsenter -t "$pid" -u hostname 2>/dev/null) || continue
@@ -27,8 +28,10 @@ host_processes() {
   done
 }
 host_train() { # NAME
+  local list
+  printf -v list '%s:1, ' "${HOSTS[@]}"
   (cd "$TRY" && exec setsid "$SHARED/netns-hosts" exec redco-a "$REDCO" train job.yaml \
-    $( ((NUMBER % 2)) || echo parallel.n_model_shards=2) 'parallel.hosts=[redco-a:1, redco-b:1]' \
+    $( ((NUMBER % 2 && ${#HOSTS[@]} == 2)) || echo parallel.n_model_shards=2) "parallel.hosts=[${list%, }]" \
     "fault.timeout=$HOST_TIMEOUT" "fault.max_restarts=${RESTARTS:-0}" ${EXTRA:-} >"$1.out" 2>"$1.err" </dev/null 8>&-) &
   LAUNCHER=$!
   ERR=$TRY/$1.err
@@ -38,7 +41,8 @@ host_train() { # NAME
 # Waits until no process remains on the hosts, and records the seconds for each host.
 host_settle() { # LIMIT
   local left host line at=()
-  declare -A last=([redco-a]=0 [redco-b]=0)
+  declare -A last=()
+  for host in "${HOSTS[@]}"; do last[$host]=0; done
   while left=$(host_processes) && [[ -n $left ]]; do
     now
     while read -r _ host _; do last[$host]=$((NOW - MARK)); done <<<"$left"
@@ -50,12 +54,14 @@ host_settle() { # LIMIT
     fi
     sleep 0.1
   done
-  TOOK=$((last[redco-a] > last[redco-b] ? last[redco-a] : last[redco-b]))
-  for host in redco-a redco-b; do
+  TOOK=0
+  for host in "${HOSTS[@]}"; do
+    ((last[$host] <= TOOK)) || TOOK=${last[$host]}
     printf -v line '%s %d.%d s' "$host" $((last[$host] / 1000)) $((last[$host] % 1000 / 100))
     at+=("$line")
   done
-  HOST_TIMES="${at[0]}, ${at[1]}"
+  printf -v HOST_TIMES '%s, ' "${at[@]}"
+  HOST_TIMES=${HOST_TIMES%, }
   CODE=0
   wait "$LAUNCHER" 2>/dev/null || CODE=$?
 }
@@ -190,3 +196,38 @@ fault slurm-requeue "2" "SLURM: scontrol requeue (TERM, KILL after 5 s), as in a
 try_slurm_requeue() { slurm_fault slurm_requeue; }
 fault slurm-node "2" "SLURM: a node of the job fails; SLURM requeues the job" 3
 try_slurm_node() { slurm_fault slurm_node; }
+# The command in an allocation of two nodes: it starts its ranks again, from the copies that a step of srun keeps.
+try_slurm_buddy() {
+  local rank pid left
+  exec 8>/tmp/slurm.lock
+  flock 8
+  slurm stop >/dev/null 2>&1
+  slurm start --nodes 2 --cpus 2 >"$TRY/slurm.log" 2>&1 || { broke "local-slurm does not start" && return; }
+  ERR=$TRY/run.err
+  (cd "$TRY" && exec "$SHARED/local-slurm" run salloc -N2 --ntasks-per-node=1 "$REDCO" train job.yaml $(mesh_words "$MESH") \
+    fault.max_restarts=3 $BUDDY >run.out 2>"$ERR" </dev/null 8>&-) &
+  LAUNCHER=$!
+  now
+  BEGAN=$NOW
+  until_true logged 12
+  mark
+  for pid in $(processes_in "$TRY"); do
+    ! grep -qzs '^OMPI_COMM_WORLD_RANK=1' "/proc/$pid/environ" || rank=$pid
+  done
+  send KILL $rank
+  CODE=0
+  wait "$LAUNCHER" || CODE=$?
+  now
+  TOOK=$((NOW - MARK))
+  expect_end 0
+  note
+  LOST=$(lost_of_starts)
+  MESSAGE=$(grep -sE 'continuing from|restart [0-9]* of' "$ERR" | tail -n 1)
+  ((AT_STEP >= STEPS - 1)) || expect_said 'continuing from the buddy checkpoint' "that it continues from the buddy checkpoint"
+  left=$(processes_in "$TRY")
+  [[ -z $left ]] || { broke "processes left: $(names_of $left)" && send KILL $left; }
+  compare
+  slurm stop >/dev/null 2>&1
+  exec 8>&-
+}
+fault slurm-buddy "2" "SLURM: SIGKILL to a rank under mpirun, a checkpoint every 10 steps, a buddy one every 3; the command finishes" 3

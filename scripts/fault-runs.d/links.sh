@@ -3,7 +3,8 @@
 
 SECTION_NOW="Hosts with restarts"
 
-# A training on the hosts a and b, with the words after the fault, that ends with one of CODES.
+# A training on the hosts, with the words after the fault, that ends with one of CODES. BEFORE: a command before its
+# start.
 host_ends() { # CODES "WORDS" WHAT ...
   local codes=$1
   RESTARTS=3 EXTRA=$2
@@ -11,7 +12,8 @@ host_ends() { # CODES "WORDS" WHAT ...
   exec 8>/tmp/netns.lock
   flock 8
   hosts down
-  hosts up 2 || { broke "netns-hosts does not start" && return; }
+  hosts up "${#HOSTS[@]}" || { broke "netns-hosts does not start" && return; }
+  ${BEFORE:-}
   host_train run
   until_true logged 20
   mark
@@ -21,10 +23,15 @@ host_ends() { # CODES "WORDS" WHAT ...
   note
   LOST=$(lost_of_starts)
   MESSAGE=$(grep -sE 'continuing from|restart [0-9]* of|error: |no further' "$TRY/run.err" | tail -n 1)
-  ((CODE == 0)) || { hosts down && hosts up 2 && TRAIN=host_train SETTLE=host_settle && again; }
-  compare
+  ((CODE == 0)) || { hosts down && hosts up "${#HOSTS[@]}" && TRAIN=host_train SETTLE=host_settle && again; }
+  "${COMPARE:-compare}"
   hosts down
   exec 8>&-
+}
+# For a training that ran on fewer replicas in between: other sums of gradients, so other bytes.
+compare_steps() {
+  diff <(seq 1 "$STEPS") <(sed -nE '/"eval_/!s/^\{"step":([0-9]+),.*/\1/p' "$TRY/run/metrics.jsonl") >"$TRY/metrics.diff" ||
+    broke "metrics.jsonl has not each step once: $(grep -m 2 '^[<>]' "$TRY/metrics.diff" | tr '\n' ' ')"
 }
 # Steps that starts made again: each start's last step minus the step where the next one began.
 lost_of_starts() {

@@ -80,7 +80,9 @@ END
       messages=""
       [[ $section != Hosts ]] || host_times
       section=${SECTION[$name]}
-      printf '\n## %s\n| fault | ranks | tries | exit codes | seconds | worst | steps lost | worst | equal | broken |\n' "$section"
+      printf '\n## %s\n' "$section"
+      [[ $section != "Four hosts" ]] || four_hosts_note
+      printf '| fault | ranks | tries | exit codes | seconds | worst | steps lost | worst | equal | broken |\n'
       echo '|---|---:|---:|---|---:|---:|---:|---:|---:|---:|'
     fi
     if ((tries == 0)); then
@@ -104,6 +106,15 @@ END
 
 \`build/fault-runs/results.tsv\` has one line per try. The folder of a try that broke a promise is kept in
 \`build/fault-runs/work\`. Faults of hosts and of SLURM have at most 3 tries, because each takes up to a minute.
+END
+}
+four_hosts_note() {
+  cat <<END
+2 x 2 ranks on four hosts, 100 steps, a checkpoint every 10 steps, \`fault.timeout: $HOST_TIMEOUT\`. The link of one is cut at
+step 20. An uninterrupted run takes $(seconds_of 2x2) s from there. The seconds are those until the end of the training,
+on the two cores that all ranks share. With \`fault.elastic\` the training continues with dp 1 until the host is back, so
+its sums of gradients have another order: of these tries only the steps in \`metrics.jsonl\` are compared.
+
 END
 }
 # The list below a table. LIST has a line for each fault with a message.

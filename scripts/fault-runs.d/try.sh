@@ -244,7 +244,8 @@ run_try() {
   function=try_${name%@*}
   RANKS=${name#*@}
   MESH=one
-  ((RANKS == 1)) || MESH=$( ((number % 2)) && echo dp2 || echo mp2)
+  ((RANKS != 4)) || MESH=2x2
+  ((RANKS != 2)) || MESH=$( ((number % 2)) && echo dp2 || echo mp2)
   TRY=$FOLDER/work/$name-$number
   ID=$$-$name-$number
   SEED=$(cksum <<<"$name $number" | cut -d' ' -f1)

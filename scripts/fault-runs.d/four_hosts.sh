@@ -1,0 +1,52 @@
+# Four hosts, dp 2 and mp 2: one is cut off at step 20 and comes back. Sourced by fault-runs, after links.sh.
+
+SECTION_NOW="Four hosts"
+FOUR="train.max_steps=100 checkpoint.every_n_steps=10"
+
+# The uninterrupted run of 100 steps, with which the others are compared.
+make_four_baseline() {
+  local TRY=$FOLDER/base-2x2 NUMBER=2 HOSTS=(redco-a redco-b redco-c redco-d) EXTRA=$FOUR BROKEN=()
+  local LAUNCHER ERR MARK TOOK CODE BEGAN HOST_TIMES
+  [[ ! -e $TRY/span ]] || return 0
+  say "the uninterrupted run on four hosts"
+  rm -rf "$TRY" && cp -r "$FOLDER/inputs" "$TRY"
+  exec 8>/tmp/netns.lock
+  flock 8
+  hosts down
+  hosts up 4 || die "netns-hosts does not start"
+  host_train run
+  until_true logged 20
+  now
+  MARK=$NOW
+  host_settle 300
+  hosts down
+  exec 8>&-
+  ((CODE == 0)) || die "the uninterrupted run on four hosts ended with $CODE: $(cat "$ERR")"
+  echo $((MARK - BEGAN)) >"$TRY/start"
+  echo "$TOOK" >"$TRY/span" # from step 20 on
+}
+# With fewer replicas the training goes on, so the host can come back at step 60; otherwise it comes back after the
+# first restart was announced.
+four_cut() { # WORDS
+  HOSTS=(redco-a redco-b redco-c redco-d) STEPS=100
+  [[ $1 != *elastic=true* ]] || COMPARE=compare_steps
+  host_ends 0 "$FOUR $1" cut_and_heal_c "$1"
+}
+cut_and_heal_c() { # WORDS
+  hosts cut redco-c
+  if [[ $1 == *elastic=true* ]]; then
+    until_true logged 60
+  else
+    until_true grep -qs 'restart 1 of' "$ERR"
+  fi
+  hosts heal redco-c
+}
+BUDDY_3="fault.buddy=true fault.buddy_steps=3"
+fault four-cut "4" "one is cut off, healed after the first restart" 3
+try_four_cut() { four_cut ""; }
+fault four-cut-buddy "4" "the same with fault.buddy, every 3 steps" 3
+try_four_cut_buddy() { four_cut "$BUDDY_3"; }
+fault four-cut-elastic "4" "one is cut off at step 20, healed at step 60, with fault.elastic" 3
+try_four_cut_elastic() { four_cut "fault.elastic=true"; }
+fault four-cut-both "4" "the same with fault.elastic and fault.buddy" 3
+try_four_cut_both() { four_cut "fault.elastic=true $BUDDY_3"; }
