@@ -112,10 +112,14 @@ std::vector<Piece> pieces_of(const Stored& t, const Parts& parts) {
     const i64 row = row_elements(s, local), most = rows_at_once(row);
     for (i64 at = begin; at < end; at += most) {
       const i64 rows = std::min(most, end - at);
-      Place place = places_of(s, parts[r], at, at + rows).front();
-      i64 first = 0;
-      for (size_t d = 0; d < place.box.size(); ++d) first = first * s.stored.shape[d] + place.box[d].begin;
-      out.push_back({static_cast<int>(r), at, rows, row, std::move(place), first});
+      i64 row_begin = at;
+      for (Place& place : places_of(s, parts[r], at, at + rows)) {  // several if rows are stored in blocks
+        i64 first = 0;
+        for (size_t d = 0; d < place.box.size(); ++d) first = first * s.stored.shape[d] + place.box[d].begin;
+        const i64 count = place.elements / row;
+        out.push_back({static_cast<int>(r), row_begin, count, row, std::move(place), first});
+        row_begin += count;
+      }
     }
   }
   std::ranges::stable_sort(out, {}, &Piece::first);

@@ -38,6 +38,10 @@ std::vector<Place> places_of(const ParamSpec& s, const std::vector<redco::Range>
     Place p;
     p.tensor = s.stored.tensor(own ? at[0].begin + k : 0);
     p.elements = (last - first) * steps[own];
+    if (in_one_tensor(s.stored)) {
+      p.box.push_back({at[0].begin + k, at[0].begin + k + 1});
+      p.strides.push_back(steps[0]);
+    }
     for (int d = own; d < rank; ++d) {
       const i64 row = s.stored.row_of(at[own].begin + first);
       p.box.push_back(d == own ? Range{row, row + last - first} : Range{at[d].begin, at[d].end});

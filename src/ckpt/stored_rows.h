@@ -10,6 +10,8 @@
 
 namespace redco::ckpt {
 
+// Whether one stored tensor [count, ...] holds all matrices of a stack (StoredAs::stacked).
+inline bool in_one_tensor(const StoredAs& s) { return s.stacked > 0 && s.shape.size() == 3; }
 // A rank's part of a parameter as rows: of dim 0, or of dims 0 and 1 if dim 0 is a stack of stored tensors.
 i64 rows_of(const ParamSpec& s, const Shape& local);
 i64 row_elements(const ParamSpec& s, const Shape& local);

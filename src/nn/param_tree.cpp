@@ -51,8 +51,8 @@ i64 unit_of(const ParamSpec& s, int d, int shards, i64 group) {
 }  // namespace
 
 std::string StoredAs::tensor(i64 i) const {
-  if (stacked == 0) return name;
   const size_t at = name.find("{}");
+  if (stacked == 0 || at == name.npos) return name;
   return name.substr(0, at) + std::to_string(i) + name.substr(at + 2);
 }
 
