@@ -54,6 +54,31 @@ ModelParams small_model(i64 width, i64 rows) {
   return p;
 }
 
+// Parts whose rows are stored in turn, some for each head (GPT-NeoX), and matrices of all experts in one
+// tensor (Granite).
+ModelParams blocks_model() {
+  ModelParams p;
+  const auto part = [&](const char* name, i64 row, i64 block) {
+    p.specs.push_back(
+        {.name = fmt::format("qkv.weight[{}]", name),
+         .shape = {6 * block, 5},
+         .kind = ParamKind::linear,
+         .stored = {.name = "qkv.weight", .shape = {36, 5}, .row = row, .block = block, .step = 6},
+         .heads = {0, 6, 6, block, false}});
+  };
+  part("q", 0, 2);
+  part("k", 2, 1);
+  part("v", 3, 3);
+  for (const i64 row : {0, 4})
+    p.specs.push_back(
+        {.name = fmt::format("experts.weight[{}]", row),
+         .shape = {3, 4, 5},
+         .kind = ParamKind::linear,
+         .stored = {.name = "experts.weight", .shape = {8, 5}, .row = row, .stacked = 3, .whole_stack = true},
+         .cut = row == 0 ? 0 : 1});
+  return p;
+}
+
 void on_mesh(const Mesh& mesh, const std::function<void(Context&)>& body) {
   run_threads(mesh.ranks(), [&](Group& g) {
     kernels::set_threads(1);
@@ -77,8 +102,7 @@ void load(const std::string& folder, ParamTree& tree,
       tree, ckpt::ModelFiles::open(folder), [](const std::string& n) { return n; }, aliases);
 }
 
-TEST(ParamsIo, EveryMeshLoadsWhatAnotherSaved) {
-  const ModelParams model = small_model(48, 101);  // uneven on 2 and 3
+void expect_every_mesh_loads_what_another_saved(const ModelParams& model) {
   test::TempDir dir;
   std::vector<std::vector<double>> want;
   on_mesh({1, 1}, [&](Context& c) {
@@ -102,6 +126,11 @@ TEST(ParamsIo, EveryMeshLoadsWhatAnotherSaved) {
         for (size_t i = 0; i < tree.size(); ++i) EXPECT_EQ(to_values(tree.values()[i]), want[i]);
       });
   }
+}
+
+TEST(ParamsIo, EveryMeshLoadsWhatAnotherSaved) {
+  expect_every_mesh_loads_what_another_saved(small_model(48, 101));  // uneven on 2 and 3
+  expect_every_mesh_loads_what_another_saved(blocks_model());
 }
 
 // A vocabulary table gets more rows, which are the mean of those in the file, on every mesh.
