@@ -1,7 +1,7 @@
 // The load-balancing loss of a mixture of experts (Fedus et al. 2021, equations 4 to 6), as transformers'
 // load_balancing_loss_func: E sum over e of f_e p_e, over the tokens of all layers together. f_e is the
-// number of choices of expert e per token, p_e the mean of its probability. The least value is the number of
-// chosen experts of a token, when all experts are used evenly.
+// number of choices of expert e per token, p_e the mean of its probability. It is the number of chosen
+// experts of a token if all experts are used evenly, and more if some are preferred.
 //
 // It is a product of two means of the whole batch, and no mean over its parts. So it is computed of sums over
 // the tokens of each row.

@@ -65,6 +65,15 @@ inline const char* kLlama =
 inline const char* kMixtral =
     R"({"model_type": "mixtral", "hidden_size": 32, "intermediate_size": 88, "num_attention_heads": 4, "num_key_value_heads": 4,
         "num_hidden_layers": 2, "vocab_size": 512, "max_position_embeddings": 64, "num_local_experts": 5, "num_experts_per_tok": 2})";
+// With a load-balancing loss, which is one of the whole step.
+inline const char* kBalanced =
+    R"({"model_type": "mixtral", "hidden_size": 32, "intermediate_size": 88, "num_attention_heads": 4, "num_key_value_heads": 4,
+        "num_hidden_layers": 2, "vocab_size": 512, "max_position_embeddings": 64, "num_local_experts": 5, "num_experts_per_tok": 2,
+        "output_router_logits": true})";
+inline const char* kGptOss =
+    R"({"model_type": "gpt_oss", "hidden_size": 32, "intermediate_size": 44, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "head_dim": 8, "num_hidden_layers": 2, "vocab_size": 512, "max_position_embeddings": 64, "num_local_experts": 5,
+        "num_experts_per_tok": 2, "rope_parameters": {"rope_type": "default"}})";
 inline const char* kMamba2 =
     R"({"model_type": "mamba2", "hidden_size": 32, "num_heads": 8, "head_dim": 8, "n_groups": 2, "state_size": 12,
         "num_hidden_layers": 2, "vocab_size": 512})";

@@ -195,6 +195,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"gptj", redco::testing::kGptj, 4, 4, false},
                       Case{"llama", redco::testing::kLlama, 4, 4, false},
                       Case{"mixtral", redco::testing::kMixtral, 4, 2, false},
+                      Case{"balanced", redco::testing::kBalanced, 4, 1, true},
+                      Case{"gpt_oss", redco::testing::kGptOss, 4, 2, false},
                       Case{"opt", redco::testing::kOpt, 4, 2, false},
                       Case{"mamba2", redco::testing::kMamba2, 4, 2, false},
                       Case{"mamba2_tokens", redco::testing::kMamba2, 4, 2, true, false, true},
