@@ -37,12 +37,21 @@ void keep_domains(Mpirun& m) {
   const auto& hosts = m.options.hosts;
   if (std::any_of(hosts.begin(), hosts.end(),
                   [](const Host& h) { return brief_name(h.name).size() != h.name.size(); }))
-    m.options.mca["orte_keep_fqdn_hostnames"] = "1";
+    m.options.mca["orte_keep_fqdn_hostnames"] = m.own_environment["PRTE_MCA_prte_keep_fqdn_hostnames"] = "1";
+}
+
+// Open MPI 5 has the launch agent under another name.
+void set_agent(const LaunchRequest& r, Mpirun& m) {
+  constexpr const char* kOfVersion5 = "PRTE_MCA_plm_ssh_agent";
+  const auto agent = r.environment.find("OMPI_MCA_plm_rsh_agent");
+  if (agent != r.environment.end() && !r.environment.contains(kOfVersion5))
+    m.own_environment[kOfVersion5] = agent->second;
 }
 
 void set_ssh_arguments(const LaunchRequest& r, Mpirun& m) {
   if (const std::string arguments = ssh_arguments(r.environment); !arguments.empty())
     m.options.mca["plm_rsh_args"] = arguments;
+  set_agent(r, m);
 }
 
 // Open MPI would also try networks that only some hosts have (docker0), and wait for them.

@@ -25,7 +25,7 @@ struct HostReport {
   std::string version;           // "0.2.0"
   std::string program, library;  // build ids
   std::string mpi;               // "Open MPI v4.1.4"
-  std::string daemon;            // path of orted as a login finds it; "" if it does not
+  std::string daemon;            // path of orted or prted as a login finds it, or ""
   i64 memory_total = 0, memory_available = 0;
   double time = 0;                           // seconds since 1970
   i64 open_files = 0;                        // hard limit of descriptors; -1: none

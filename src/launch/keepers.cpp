@@ -18,6 +18,7 @@
 #include "base/timing.h"
 #include "launch/child_process.h"
 #include "launch/preflight.h"
+#include "launch/resource_limits.h"
 #include "launch/signal_pipe.h"
 
 namespace redco {
@@ -67,6 +68,7 @@ Keepers::Keepers(const LaunchRequest& request, const std::vector<Host>& hosts, c
   const double limit =
       request.fault_timeout > 0 ? std::max(request.fault_timeout, kLeastSilence) : kMostSilence;
   commands_ = keeper_commands(request, hosts, plan, program, {kKeepCommand, key, fmt::format("{:g}", limit)});
+  allow_open_files(static_cast<i64>(commands_.size()) + plan.n_ranks + kOtherOpenFiles);
   thread_ = std::thread([this] { run(); });
 }
 

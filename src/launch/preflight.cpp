@@ -16,6 +16,7 @@
 #include "launch/capture.h"
 #include "launch/join/server.h"
 #include "launch/login.h"
+#include "launch/resource_limits.h"
 #include "launch/watch/wire.h"
 
 namespace redco {
@@ -24,7 +25,6 @@ namespace {
 
 constexpr int kNoFolder = 121, kNoProgram = 122;  // statuses of the command on the host
 constexpr double kMostClock = 5;                  // s
-constexpr i64 kOtherOpenFiles = 256;
 
 // A word of a POSIX shell's command line.
 std::string quoted(const std::string& word) {
@@ -47,7 +47,8 @@ std::string find_in_path(const std::string& program, const std::string& path) {
   return "";
 }
 
-// What the host runs. It finds orted in the PATH of a login, or in the folder of mpirun, as mpirun does.
+// What the host runs. It finds Open MPI's daemon (of version 4 orted, of version 5 prted) in the PATH of a
+// login, or in the folder of mpirun, as mpirun does.
 std::string script_of(const LaunchRequest& r, const std::string& program,
                       const std::vector<std::string>& words) {
   const auto of = [&](const char* name) {
@@ -57,9 +58,10 @@ std::string script_of(const LaunchRequest& r, const std::string& program,
   std::string s =
       fmt::format("cd {} || exit {}; [ -x {} ] || exit {}; ", quoted(std::filesystem::current_path()),
                   kNoFolder, quoted(program), kNoProgram);
-  s += "REDCO_DAEMON=$(command -v orted";
-  if (const std::string folder = folder_of_mpirun(r); !folder.empty())
-    s += " || command -v " + quoted(folder + "orted");
+  const std::string folder = folder_of_mpirun(r);
+  s += "REDCO_DAEMON=$(command -v orted || command -v prted";
+  for (const char* daemon : {"orted", "prted"})
+    if (!folder.empty()) s += " || command -v " + quoted(folder + daemon);
   s += "); export REDCO_DAEMON; ";
   for (const char* name : {"PATH", "LD_LIBRARY_PATH"})
     if (!of(name).empty()) s += fmt::format("{0}={1}; export {0}; ", name, quoted(of(name)));
@@ -267,7 +269,8 @@ void compare(const PreflightNeeds& needs, const HostAnswer& a, int slots, bool f
   if (!needs.mpi.empty() && r.mpi != needs.mpi)
     fails(fmt::format("{} there, {} here. Install the same Open MPI on all hosts", r.mpi, needs.mpi));
   if (a.way != "here" && r.daemon.empty())
-    fails("Open MPI's program orted is not there. Install it: apt-get install openmpi-bin");
+    fails(
+        "Open MPI's program orted (version 5: prted) is not there. Install it: apt-get install openmpi-bin");
   if (!r.workdir.empty())
     fails(fmt::format("{}: {}. Put workdir on a file system that all hosts share", needs.workdir, r.workdir));
   for (const auto& [path, why] : r.files) {
@@ -277,12 +280,13 @@ void compare(const PreflightNeeds& needs, const HostAnswer& a, int slots, bool f
         why);
     data && !first ? notes(text) : fails(text);
   }
-  const i64 open_files = needs.n_ranks + kOtherOpenFiles;
+  // A connection for each rank, and a pipe to each host for its keeper.
+  const i64 open_files = needs.n_ranks + static_cast<i64>(needs.hosts.size()) + kOtherOpenFiles;
   if (r.open_files >= 0 && r.open_files < open_files)
-    fails(
-        fmt::format("a process may open {} files (ulimit -Hn), and {} ranks need {}. Raise the limit, for "
-                    "example in /etc/security/limits.conf",
-                    r.open_files, needs.n_ranks, open_files));
+    fails(fmt::format(
+        "a process may open {} files (ulimit -Hn), and {} ranks on {} hosts need {}. Raise the limit, for "
+        "example in /etc/security/limits.conf",
+        r.open_files, needs.n_ranks, needs.hosts.size(), open_files));
   const i64 memory = needs.memory_per_rank * slots;
   if (memory > r.memory_available)
     fails(

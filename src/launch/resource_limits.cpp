@@ -1,6 +1,7 @@
 #include "launch/resource_limits.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <charconv>
@@ -154,6 +155,13 @@ void read_memory(const std::string& root, i64& total, i64& available) {
     if (total == 0 || c->limit < total) total = c->limit;
     available = std::min(available == 0 ? c->limit : available, std::max<i64>(0, c->limit - c->used));
   }
+}
+
+void allow_open_files(i64 n) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= static_cast<rlim_t>(n)) return;
+  limit.rlim_cur = std::min(static_cast<rlim_t>(n), limit.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 }  // namespace redco

@@ -22,6 +22,10 @@ std::optional<MemoryLimit> cgroup_memory(const std::string& root);
 // limit is reached.
 std::string thread_limit(const std::string& root);
 
+// Raises the soft limit of open files to n, at most to the hard limit. A failure changes nothing.
+void allow_open_files(i64 n);
+inline constexpr i64 kOtherOpenFiles = 256;  // of a launcher: those that are no connection or pipe
+
 // How many processes the kernel has killed for lack of memory in this process's cgroup and its ancestors; 0
 // if unknown.
 i64 cgroup_oom_kills(const std::string& root);

@@ -43,10 +43,12 @@ std::string host_or(const std::string& host, const char* fallback) {
 bool is_start_failure_line(std::string_view line) {
   static constexpr std::array<std::string_view, 3> kBegins{
       "ssh: ", "Connection timed out during banner exchange", "Connection to "};
-  static constexpr std::array<std::string_view, 6> kParts{
-      "Permission denied (",     "Host key verification failed",
-      " host key is known for ", "orted: command not found",
-      "orted: not found",        "orted: No such file"};
+  static constexpr std::array<std::string_view, 9> kParts{
+      "Permission denied (",      "Host key verification failed",
+      " host key is known for ",  "orted: command not found",
+      "orted: not found",         "orted: No such file",
+      "prted: command not found", "prted: not found",
+      "prted: No such file"};
   return std::any_of(kBegins.begin(), kBegins.end(),
                      [&](std::string_view b) { return line.starts_with(b); }) ||
          std::any_of(kParts.begin(), kParts.end(), [&](std::string_view p) { return line.find(p) != kNone; });
@@ -69,7 +71,8 @@ StartFailure find_start_failure(std::string_view text) {
     return {Kind::denied, host_that_denies(line), ""};
   if (text.find("Host key verification failed") != kNone)
     return {Kind::unknown_key, between(text, "key is known for ", " \n"), ""};
-  if (text.find("orted: ") != kNone) return {Kind::no_open_mpi, "", ""};
+  for (const char* daemon : {"orted: ", "prted: "})
+    if (text.find(daemon) != kNone) return {Kind::no_open_mpi, "", ""};
   if (const std::string program = between(text, "Executable: ", "\n"); !program.empty())
     return {Kind::no_program, between(text, "Node: ", "\n"), program};
   if (const std::string folder = between(text, "Working directory: ", "\n"); !folder.empty())
@@ -106,8 +109,8 @@ std::string start_failure_message(const StartFailure& f) {
                          host_or(f.host, "a host"), target);
     case Kind::no_open_mpi:
       return fmt::format(
-          "{} lacks Open MPI (its program orted). Install it there: apt-get install openmpi-bin; then check "
-          "`ssh {} orted --version`",
+          "{} lacks Open MPI (its program orted; version 5: prted). Install it there: apt-get install "
+          "openmpi-bin; then check `ssh {} mpirun --version`",
           host_or(f.host, "a host"), target);
     case Kind::no_program:
       return fmt::format(

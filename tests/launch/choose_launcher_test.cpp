@@ -148,6 +148,14 @@ TEST(PlanLaunch, RanksOnUnknownHostsDecideTheThreads) {
   EXPECT_THAT(line(p), testing::Not(HasSubstr("OMP_NUM_THREADS")));
 }
 
+TEST(PlanLaunch, OpenMpi5GetsTheLaunchAgentByItsName) {
+  auto r = request();
+  r.hosts = {"here:1", "b:1"};
+  r.environment["OMPI_MCA_plm_rsh_agent"] = "/opt/redco agent";
+  EXPECT_THAT(plan_launch(r).mpirun.own_environment,
+              Contains(Pair("PRTE_MCA_plm_ssh_agent", "/opt/redco agent")));
+}
+
 TEST(PlanLaunch, DifferentArm64HostsUseTheKernelsOfArmv8) {
   auto r = request();
   r.here = facts("here", 8, "neon", "Neoverse-N1");

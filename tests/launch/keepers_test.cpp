@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 namespace redco {
 namespace {
@@ -34,6 +35,27 @@ TEST(KeeperCommands, OneStepOnTheNodesOfAnAllocation) {
     EXPECT_THAT(c[0], Contains(word));
   EXPECT_EQ(std::vector<std::string>(c[0].end() - 4, c[0].end()),
             (std::vector<std::string>{"/opt/redco", "keep", "KEY", "60"}));
+}
+
+// Each keeper has a pipe. The usual soft limit of 1024 descriptors is too low for 1,000 hosts and their
+// ranks.
+TEST(Keepers, RaiseTheLimitOfOpenFiles) {
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  if (before.rlim_max != RLIM_INFINITY && before.rlim_max < 2000) GTEST_SKIP() << "ulimit -Hn is too low";
+  rlimit low{512, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &low);
+  LaunchPlan plan = plan_on({"n1"});
+  plan.n_ranks = 1000;
+  LaunchRequest request;
+  request.environment["PATH"] = "";  // no ssh: no keeper is started
+  {
+    const Keepers keepers(request, {{.name = "n1"}, {.name = "n2"}}, plan, "redco", "KEY");
+    rlimit now{};
+    getrlimit(RLIMIT_NOFILE, &now);
+    EXPECT_GE(now.rlim_cur, 1000u + 2u);
+  }
+  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 }  // namespace

@@ -67,6 +67,11 @@ TEST(Preflight, GoodHostsHaveNoFindings) {
   EXPECT_EQ(text_of(about([](HostAnswer&) {})), "");
 }
 
+TEST(Preflight, FindsTheDaemonsOfOpenMpi4And5) {
+  for (const char* daemon : {"command -v orted", "command -v prted"})
+    EXPECT_THAT(command_on_host({}, "localhost", "redco", {}), testing::Contains(HasSubstr(daemon)));
+}
+
 TEST(Preflight, EachFailureNamesHostValueAndRemedy) {
   EXPECT_THAT(text_of(about([](HostAnswer& a) { a.report->library = "3333"; })),
               AllOf(HasSubstr("fails b: its redco is another build"), HasSubstr("3333"), HasSubstr("2222"),
@@ -78,8 +83,9 @@ TEST(Preflight, EachFailureNamesHostValueAndRemedy) {
   EXPECT_THAT(
       text_of(about([](HostAnswer& a) { a.report->workdir = "does not see it"; })),
       HasSubstr("fails b: /work: does not see it. Put workdir on a file system that all hosts share"));
-  EXPECT_THAT(text_of(about([](HostAnswer& a) { a.report->open_files = 100; })),
-              HasSubstr("fails b: a process may open 100 files (ulimit -Hn), and 8 ranks need 264"));
+  EXPECT_THAT(
+      text_of(about([](HostAnswer& a) { a.report->open_files = 100; })),
+      HasSubstr("fails b: a process may open 100 files (ulimit -Hn), and 8 ranks on 2 hosts need 266"));
   EXPECT_THAT(text_of(about([](HostAnswer& a) {
                 a.report->files = {{"/models/x", "No such file"}};
               })),

@@ -34,8 +34,9 @@ TEST(StartFailure, NamesHostAndRemedy) {
                                     "checking.\nHost key verification failed.\n" +
                                     kDaemons),
               AllOf(HasSubstr("host node7: ssh does not know its key"), HasSubstr("`ssh node7 true`")));
-  for (const char* shell : {"bash: line 1: orted: command not found", "sh: 1: orted: not found",
-                            "bash: line 1: /opt/bin/orted: No such file or directory"})
+  for (const char* shell :
+       {"bash: line 1: orted: command not found", "sh: 1: orted: not found",
+        "bash: line 1: /opt/bin/orted: No such file or directory", "sh: 1: prted: not found"})
     EXPECT_THAT(explain(shell), HasSubstr("apt-get install openmpi-bin")) << shell;
 }
 

@@ -273,14 +273,14 @@ class WatchClient : public testing::Test {
     std::filesystem::create_directories(path_);
   }
   void TearDown() override { std::filesystem::remove_all(path_); }
-  // Runs f as rank `rank`; the process ends with f's value, or with 99 after 20 s.
+  // Runs f as rank `rank`, or as no rank if it is -1; the process ends with f's value, or with 99 after 20 s.
   pid_t rank(int rank, const std::string& address, const std::function<int()>& f) {
     const pid_t pid = fork();
     if (pid != 0) return pid;
     alarm(20);
     if (!freopen((path_ / fmt::format("stderr-{}", rank)).c_str(), "w", stderr)) _exit(98);
     setenv(kWatchVariable, address.c_str(), 1);
-    setenv("OMPI_COMM_WORLD_RANK", std::to_string(rank).c_str(), 1);
+    if (rank >= 0) setenv("OMPI_COMM_WORLD_RANK", std::to_string(rank).c_str(), 1);
     watchdog::start();
     if (std::getenv(kWatchVariable)) _exit(97);
     _exit(f());
@@ -305,6 +305,16 @@ class WatchClient : public testing::Test {
   }
   std::filesystem::path path_;
 };
+
+// Open MPI 5 hands it the variable: `redco agent` would take the place of rank 0, and would make no progress.
+TEST_F(WatchClient, TheLaunchAgentOfMpirunIsNoRank) {
+  WatchServer s({.n_ranks = 1, .timeout = 5});
+  const pid_t pid = rank(-1, text_of(s.address()), [] {
+    for (int i = 0; i < 30 && !watchdog::is_watched(); ++i) usleep(10000);
+    return watchdog::is_watched() ? 1 : 0;
+  });
+  EXPECT_EQ(code(pid), 0);
+}
 
 TEST_F(WatchClient, ReportsItsEnd) {
   WatchServer s({.n_ranks = 1, .timeout = 1});

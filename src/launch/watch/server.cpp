@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "launch/resource_limits.h"
 
 namespace redco {
 
@@ -24,7 +24,6 @@ constexpr double kLongestGap = 1;       // s: see AwakeClock
 constexpr double kGreetSeconds = 5;     // a connection without a first line is closed after this time
 constexpr std::size_t kStrangers = 64;  // most connections without a first line
 constexpr double kPauseSeconds = 0.5;   // before the next accept() where descriptors have run out
-constexpr rlim_t kOtherFiles = 256;     // descriptors of this process that are not connections
 
 // A rank's own text, safe to print.
 std::string printable(std::string text, char first, std::size_t most) {
@@ -38,15 +37,6 @@ std::string shown(std::string word) { return printable(std::move(word), '!', 64)
 std::string without_underscores(std::string word) {
   std::replace(word.begin(), word.end(), '_', ' ');
   return word;
-}
-
-// A connection for each rank: the usual soft limit of 1024 descriptors is too low for a large job.
-void allow_descriptors(std::size_t n_ranks) {
-  rlimit limit{};
-  const rlim_t wanted = static_cast<rlim_t>(n_ranks) + kOtherFiles;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
-  limit.rlim_cur = std::min(wanted, limit.rlim_max);
-  setrlimit(RLIMIT_NOFILE, &limit);  // a failure leaves the limit unchanged
 }
 
 }  // namespace
@@ -69,7 +59,8 @@ WatchServer::WatchServer(const WatchOptions& o) : options_(o), clock_(kLongestGa
   ranks_.resize(static_cast<std::size_t>(o.n_ranks));
   heard_at_.resize(ranks_.size());
   has_reported_.resize(ranks_.size());
-  allow_descriptors(ranks_.size());
+  // A connection for each rank: the usual soft limit of 1024 descriptors is too low for a large job.
+  allow_open_files(o.n_ranks + kOtherOpenFiles);
   for (std::size_t r = 0; r < std::min(ranks_.size(), o.hosts.size()); ++r) ranks_[r].host = o.hosts[r];
   if (pipe2(wake_, O_CLOEXEC | O_NONBLOCK) != 0) throw IoError("pipe: {}", std::strerror(errno));
   // The main thread handles all signals.

@@ -346,7 +346,9 @@ void start() {
   if (!text || !*text) return;
   const std::string address = text;
   unsetenv(kWatchVariable);
-  connect(address, rank_of_environment());
+  // The launch agent that mpirun starts (redco agent) inherits the variable. As rank 0 it would take the
+  // place of the real one.
+  if (std::getenv("OMPI_COMM_WORLD_RANK")) connect(address, rank_of_environment());
 }
 
 bool is_watched() { return client().connected(); }
