@@ -64,6 +64,13 @@ void bind_layers(py::module_& m) {
   m.def("gather_tokens", &gather_tokens, "options"_a, "x"_a, Free(), "The input of an MLP, or of the head.");
   m.def("head_input", &head_input, "options"_a, "x"_a, Free());
   m.def(
+      "dense",
+      [](const ParamTree& p, const std::string& name, const Tensor& x, const ApplyOptions& o) {
+        return dense(p, layer_name(name), x, o);
+      },
+      "params"_a, "name"_a, "x"_a, "options"_a = ApplyOptions{}, Free(),
+      "A linear layer by the name of its parameters, with its adapter.");
+  m.def(
       "lm_head",
       [](const ParamTree& p, const std::string& name, const Tensor& x, const ApplyOptions& o) {
         return lm_head(p, layer_name(name), x, o);

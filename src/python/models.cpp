@@ -134,7 +134,17 @@ void bind_model(py::module_& m) {
           "apply_encoder",
           [](const Model& x, const ParamTree& p, const std::map<std::string, Tensor>& in,
              const ApplyOptions& o) { return x.apply_encoder(p, encoder_of(in), o); },
-          "params"_a, "inputs"_a, "options"_a = ApplyOptions{}, Free(), "The logits of an encoder.");
+          "params"_a, "inputs"_a, "options"_a = ApplyOptions{}, Free(), "The logits of an encoder.")
+      .def(
+          "apply_encoder_with_hidden_states",
+          [](const Model& x, const ParamTree& p, const std::map<std::string, Tensor>& in, ApplyOptions o) {
+            std::vector<Tensor> states;
+            o.hidden_states = &states;
+            const Tensor logits = x.apply_encoder(p, encoder_of(in), o);
+            return std::make_pair(logits, states);
+          },
+          "params"_a, "inputs"_a, "options"_a = ApplyOptions{}, Free(),
+          "The logits of an encoder, and the states after the embedding and each layer.");
 }
 
 void bind_tokenizer(py::module_& m) {

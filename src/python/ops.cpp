@@ -414,6 +414,11 @@ void bind_more_ops(py::module_& m) {
   // Gradients
   const auto gradients = [](const Tensor& loss, const std::vector<Tensor>& inputs, bool create_graph,
                             bool retain) {
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      REDCO_CHECK(inputs[i].node(),
+                  "[grad] input {}, {}, is not on the tape. Compute the loss from x = x.watched(), and give "
+                  "this x",
+                  i, describe(inputs[i]));
     auto out = grad(loss, inputs, {.create_graph = create_graph, .retain = retain});
     if (!loss.node())
       throw UsageError(

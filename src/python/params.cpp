@@ -263,13 +263,6 @@ void bind_params(py::module_& m) {
   });
 
   m.def(
-      "dense",
-      [](const ParamTree& p, const std::string& name, const Tensor& x, const ApplyOptions& o) {
-        return dense(p, name, x, o);
-      },
-      "params"_a, "name"_a, "x"_a, "options"_a = ApplyOptions{}, Free(),
-      "A linear layer by the name of its parameters, with its adapter.");
-  m.def(
       "layer_norm_of",
       [](const ParamTree& p, const std::string& prefix, const Tensor& x, double eps) {
         return layer_norm(p, prefix, x, eps);

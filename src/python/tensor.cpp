@@ -155,7 +155,11 @@ Tensor indexed(Tensor t, const py::object& index) {
   int d = 0;
   bool selected = false;
   for (const py::handle& e : entries) {
-    if (py::isinstance<py::ellipsis>(e)) {
+    if (PyLong_Check(e.ptr())) {
+      const i64 i = py::cast<i64>(e);
+      const py::gil_scoped_release unlocked;
+      t = at_integer(t, d, i);
+    } else if (py::isinstance<py::ellipsis>(e)) {
       int after = 0;
       bool seen = false;
       for (const py::handle& x : entries) {

@@ -109,8 +109,8 @@ std::string repeated_key_line(const std::string& repeated) {
   if (repeated.empty()) return "";
   return fmt::format(
       "loss() draws the same random numbers twice: {}. If it passes a batch through the model "
-      "several times, both passes have the same dropout; `const auto pass = "
-      "ctx.scope(\"pass\", k)` around each pass gives it its own",
+      "several times, both passes have the same dropout. Give each pass its own with ctx.scope(\"pass\", k), "
+      "or other sites",
       repeated);
 }
 

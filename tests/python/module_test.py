@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import numpy as np
@@ -160,6 +161,63 @@ class Module(unittest.TestCase):
         self.assertEqual(logits.shape, (1, 4, m.model.vocab_size))
         # The last token's logits do not change earlier ones.
         self.near(m.model.apply(m.params, ids[:, :3])[0], logits.numpy()[0, :3], 1e-4)
+
+    def test_what_a_notebook_asks_of_a_decoder(self):
+        m = redco.load(os.path.join(FIXTURES, "gpt2"), tokenizer="bytes")
+        self.assertIn("gpt2", repr(m))
+        logits, ids = m.logits("abc").astype(float), m.tokenizer.encode("abc")
+        states = m.hidden_states("abc")
+        self.assertEqual([x.shape for x in states], [(3, m.model.hidden_size)] * (m.model.n_layers + 1))
+        log_probs = logits - np.log(np.exp(logits).sum(1, keepdims=True))
+        expected = -np.mean([log_probs[i, ids[i + 1]] for i in range(2)])
+        self.assertAlmostEqual(m.loss("abc").item(), expected, delta=1e-4)
+        params = m.params.watched()
+        name = params.trained()[0]
+        self.assertEqual(redco.grad(m.loss("abc", params), params[name]).shape, params[name].shape)
+        pieces = []
+        text = m.generate("abc", max_new_tokens=6, on_text=pieces.append)
+        self.assertEqual("".join(pieces), text)
+        self.assertEqual(m.generate(["abc", "b"], max_new_tokens=6)[0], text)
+        self.assertEqual(m.generate(ids, max_new_tokens=6), text)
+        self.assertEqual(len(m.generate("a", max_new_tokens=2, num_return_sequences=3, temperature=1.0)), 3)
+        for bad, why in ((lambda: m.predict({"text": "a"}), "use generate"), (lambda: m.chat("a"), "no chat template"),
+                         (lambda: m.generate("a", max_tokens=3), "unknown key generation.max_tokens"),
+                         (lambda: m.generate(["a", "b"], on_text=print), "on_text is for one prompt"),
+                         (lambda: m.loss("a"), "needs two tokens")):
+            with self.assertRaisesRegex(redco.UsageError, why):
+                bad()
+
+    def test_what_a_notebook_asks_of_an_encoder(self):
+        m = redco.load(os.path.join(FIXTURES, "bert-sentence"), tokenizer="bytes")
+        vectors = m.embed(["one text", "another"])
+        self.assertEqual(vectors.shape, (2, m.model.hidden_size))
+        np.testing.assert_allclose(m.embed("another"), vectors[1], atol=1e-5)
+        last = m.hidden_states("another")[-1].mean(0)  # its folder pools by the mean
+        np.testing.assert_allclose(last / np.linalg.norm(last), vectors[1] / np.linalg.norm(vectors[1]), atol=1e-4)
+        with self.assertRaisesRegex(redco.UsageError, "it generates no text"):
+            m.generate("a")
+        classifier = redco.load(os.path.join(FIXTURES, "bert-seqcls"), tokenizer="bytes")
+        answer, logits = classifier.predict("some text"), classifier.logits("some text")
+        self.assertEqual(len(answer["probabilities"]), len(logits))
+        self.assertEqual(np.argmax(list(answer["probabilities"].values())), np.argmax(logits))
+
+    def test_plans_predictions_and_metrics_of_dicts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = {"path": os.path.join(FIXTURES, "gpt2"), "tokenizer": "bytes"}
+            texts = os.path.join(folder, "in.jsonl")
+            with open(texts, "w") as f:
+                f.write('{"prompt": "ab"}\n{"prompt": "c"}\n')
+            answers = redco.predict({"model": model, "predict": {"input": texts, "max_new_tokens": 2}})
+            self.assertEqual([a["prompt"] for a in answers], ["ab", "c"])
+            self.assertEqual(answers[0]["prediction"], redco.load(**model).generate("ab", max_new_tokens=2))
+            job = {"pipeline": "lm", "model": model, "train": {"global_batch_size": 2}}
+            self.assertGreater(redco.plan(job)["n_parameters"], 1000)
+            with open(os.path.join(folder, "text.txt"), "w") as f:
+                f.write("a text " * 20)
+            metrics = redco.evaluate({**job, "data": {"eval": [f.name], "max_length": 16}})
+            self.assertGreater(metrics["loss"], 0)
+            with self.assertRaisesRegex(RuntimeError, "redco plan ended with exit code 2"):
+                redco.plan({"modle": model})
 
     def test_the_stubs_are_those_of_the_module(self):
         folder = os.path.dirname(os.path.dirname(os.path.abspath(redco.__file__)))

@@ -156,6 +156,39 @@ class Families(Jobs):
         self.assertIn("is a model of the family tiny_decoder, which is not built in", said)
         self.assertIn(os.path.join(EXAMPLES, "decoder.py"), said)
 
+    def test_an_encoder_decoder_is_the_built_in_one(self):
+        path = os.path.join(HOME, "reverse.jsonl")
+        with open(path, "w") as f:
+            for i in range(40):
+                text = "abcdefgh"[i % 5:][:3 + i % 4]
+                f.write(json.dumps({"source": text, "target": text[::-1]}) + "\n")
+        job = self.job("seq2seq", data={"train": [path]}, train={"learning_rate": 3e-3}, model=None)
+        bart = {"arch": "bart", "tokenizer": "bytes", "d_model": 32, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48,
+                "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4,
+                "max_position_embeddings": 64, "dropout": 0.0, "tie_word_embeddings": False, "pad_token_id": 1,
+                "decoder_start_token_id": 2}
+        own = {"arch": plugin("encoder_decoder"), "tokenizer": "bytes", "d_model": 32, "ffn_dim": 48, "layers": 2,
+               "heads": 4}
+        asked = {"predict": {"prompt": "abcd", "max_new_tokens": 6}}
+        expected = self.losses({**job, "model": bart})
+        answer = self.redco("predict", {**job, "model": bart, **asked}).splitlines()[-1]
+        self.assertEqual(self.losses({**job, "model": own}), expected)
+        self.assertEqual(self.redco("predict", {**job, "model": own, **asked}).splitlines()[-1], answer)
+        self.assertNear(self.losses({**job, "model": own}, (2, 2)), expected, 1e-5)
+
+    def test_fused_layers_and_names_of_files(self):
+        folder, source = os.path.join(HOME, "tiny_gpt2"), os.path.join(SOURCE, "tests", "fixtures", "gpt2")
+        os.mkdir(folder)
+        shutil.copy(os.path.join(source, "model.safetensors"), folder)
+        with open(os.path.join(source, "config.json")) as f:
+            config = json.load(f)
+        kept = {k: config[k] for k in ("vocab_size", "n_embd", "n_layer", "n_head", "n_positions")}
+        with open(os.path.join(folder, "config.json"), "w") as f:
+            json.dump({**kept, "model_type": "tiny_gpt2"}, f)
+        mine = redco.load(folder, plugins=[plugin("fused")], tokenizer="bytes")
+        built_in = redco.load(source, tokenizer="bytes")
+        np.testing.assert_allclose(mine.logits("a text"), built_in.logits("a text"), rtol=1e-4, atol=1e-5)
+
     def test_a_recurrent_family_has_a_cache(self):
         job = self.job("lm", train={"learning_rate": 1e-2})
         job = {**job, "plugins": [plugin("families")],

@@ -38,6 +38,16 @@ class Tensors(unittest.TestCase):
             with self.assertRaises(redco.ShapeError):
                 bad()
 
+    def test_a_plain_python_shows_values(self):
+        self.assertEqual(repr(redco.tensor([[1.5, 2], [3, 4]])),
+                         "redco.Tensor([[1.5, 2. ],\n              [3. , 4. ]], float32)")
+        self.assertEqual(str(redco.arange(2)), "redco.Tensor([0, 1], int32)")
+        texts = []
+        redco.vmap(lambda xs: [texts.append(repr(xs[0])) or xs[0]], [self.x])
+        self.assertIn("f64", texts[0])
+        self.assertEqual((redco.zeros(2, 3).shape, redco.zeros([2]).shape, redco.zeros(()).shape), ((2, 3), (2,), ()))
+        self.assertEqual(redco.zeros([2], "int32").dtype, "int32")
+
     def test_reductions_and_elements(self):
         a, x = self.a, self.x
         exps = np.exp(a)

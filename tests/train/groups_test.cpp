@@ -453,7 +453,7 @@ TEST(Groups, APipelineSetsNewValuesAfterAnUpdate) {
             return;  // there, another rank may see the end of a gather first
           clamped.name_ = "c";
           EXPECT_THAT(error_text<BugError>([&] { after(clamped); }),
-                      ::testing::HasSubstr("'c', which is not a trained parameter"));
+                      ::testing::HasSubstr("'c', which is neither a trained parameter nor a buffer"));
         });
 }
 

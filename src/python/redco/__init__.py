@@ -54,9 +54,10 @@ from redco._tensor import (  # noqa: F401
     unbind,
     unsqueeze,
     var,
+    zeros,
 )
 from redco._plugins import ModelFamily, Optimizer  # noqa: F401
-from redco import builtin  # noqa: F401
+from redco import _tensor, builtin  # noqa: F401
 
 Tensor = _redco.Tensor
 cat, bmm, logsumexp = _redco.concat, _redco.matmul, _redco.log_sum_exp
@@ -64,4 +65,5 @@ cat, bmm, logsumexp = _redco.concat, _redco.matmul, _redco.log_sum_exp
 if not hasattr(sys, "_redco_embedded"):
     # A plain Python: ops run on one rank, in this process.
     _redco.ensure_context()
+    Tensor.__repr__ = _tensor.shown
 from redco._standalone import evaluate, load, plan, predict, run_command, train  # noqa: E402,F401

@@ -16,6 +16,7 @@ from redco._pipeline import EmbeddingPipeline, Pipeline, _settings_specs, tensor
 from redco._plugins import (  # noqa: F401
     ModelFamily,
     Optimizer,
+    config_text,
     facts,
     is_plugin,
     make_family,

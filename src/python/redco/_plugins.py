@@ -1,6 +1,7 @@
 """The classes that optimizers and model families derive from."""
 
 import dataclasses
+import json
 import re
 
 from redco import _redco
@@ -224,6 +225,17 @@ def _checked(config, name, kind, x):
         return x
     words = {bool: "true or false", int: "an integer", float: "a number", str: "a text", dict: "an object"}
     config.fail(name, f"expected {words[kind]}")
+
+
+def config_text(family, given):
+    """config.json: the given keys and the defaults of the others, which a later version of the class may change."""
+    config = json.loads(given)
+    for f in dataclasses.fields(family.config):
+        if f.name not in config and f.name != "num_labels":
+            config[f.name] = getattr(family.config, f.name)
+    if family.decoder_start_token_id >= 0:
+        config["decoder_start_token_id"] = family.decoder_start_token_id
+    return json.dumps(config, indent=2) + "\n"
 
 
 def facts(family):

@@ -163,6 +163,8 @@ class Model:
         """options: ctx.apply. Positions default to those of rows that are padded on the right."""
     def apply_encoder(self: Model, params: ParamTree, inputs: dict[str, Tensor], options: ApplyOptions = ...) -> Tensor:
         """The logits of an encoder."""
+    def apply_encoder_with_hidden_states(self: Model, params: ParamTree, inputs: dict[str, Tensor], options: ApplyOptions = ...) -> tuple[Tensor, list[Tensor]]:
+        """The logits of an encoder, and the states after the embedding and each layer."""
     def apply_with_hidden_states(self: Model, params: ParamTree, input_ids: Tensor, positions: Optional[Tensor] = None, key_mask: Optional[Tensor] = None, options: ApplyOptions = ...) -> tuple[Tensor, list[Tensor]]:
         """The logits, and the states after the embedding and each layer."""
     @property

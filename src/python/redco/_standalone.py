@@ -62,7 +62,10 @@ class LoadedModel:
 
     def hidden_states(self, text):
         """The states [tokens, width] after the embedding and after each layer, as NumPy arrays."""
-        states = self.model.apply_with_hidden_states(self.params, self._row(text))[1]
+        if self.model.task == "causal-lm":
+            states = self.model.apply_with_hidden_states(self.params, self._row(text))[1]
+        else:
+            states = self.model.apply_encoder_with_hidden_states(self.params, {"input_ids": self._row(text)})[1]
         return [x.numpy()[0] for x in states]
 
     def loss(self, text, params=None):

@@ -7,7 +7,7 @@ import numpy as np
 from redco import _redco
 from redco._redco import Tensor
 
-narrow = _redco.narrow
+narrow, full = _redco.narrow, _redco.full
 
 
 def _dim(x, dim):
@@ -231,9 +231,20 @@ def binary_cross_entropy_with_logits(logits, target):
 
 
 # --- new tensors ---
+def _filled(shape, value, dtype):
+    if len(shape) == 2 and isinstance(shape[1], str):  # zeros([2, 3], "int32")
+        shape, dtype = shape[:1], shape[1]
+    return full(shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape, value, dtype)
+
+
+def zeros(*shape, dtype="float32"):
+    """A tensor of zeros: zeros(2, 3) or zeros([2, 3])."""
+    return _filled(shape, 0, dtype)
+
+
 def ones(*shape, dtype="float32"):
     """A tensor of ones."""
-    return _redco.full(list(shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape), 1, dtype)
+    return _filled(shape, 1, dtype)
 
 
 def eye(n, m=None):
@@ -273,6 +284,20 @@ def _type_name(dtype):
 
 
 # --- methods ---
+_described = Tensor.__repr__
+
+
+def shown(x):
+    """For print() in a plain Python: the values, of one rank."""
+    try:
+        values = x.numpy()
+    except _redco.Error:  # weights in a storage type
+        return _described(x)
+    if values.ndim != x.ndim:  # in vmap
+        return _described(x)
+    return f"redco.Tensor({np.array2string(values, separator=', ', prefix='redco.Tensor(')}, {x.dtype})"
+
+
 def _size(x, dim=None):
     """The shape, or the size of a dim."""
     return x.shape if dim is None else x.shape[_dim(x, dim)]
