@@ -9,6 +9,8 @@
 #include "base/file.h"
 #include "base/log_once.h"
 #include "base/utf8.h"
+#include "chat/reasoning.h"
+#include "chat/turn_finder.h"
 #include "jinja/ops.h"
 #include "jinja/template.h"
 #include "jinja/text.h"
@@ -237,161 +239,6 @@ std::string ChatTemplate::render(std::span<const ChatMessage> messages, const Ch
   return run(chosen(v), where_, special_, messages, v).text;
 }
 
-namespace {
-
-// Finds the assistant's turns in the text of a conversation by rendering prefixes and variants of it.
-class TurnFinder {
- public:
-  using Render = std::function<std::string(std::span<const ChatMessage>, bool generation_prompt)>;
-  TurnFinder(std::span<const ChatMessage> messages, const std::string& text, Render render)
-      : messages_(messages), text_(text), render_(std::move(render)) {}
-
-  // The span of message i; nullopt if it is not found, for the reason why().
-  std::optional<TextSpan> find(std::size_t i) {
-    why_.clear();
-    const auto begin = find_begin(i);
-    if (!begin) return std::nullopt;
-    const auto end = find_end(i, *begin);
-    if (!end || *end < *begin) return std::nullopt;
-    return TextSpan{*begin, *end};
-  }
-  const std::string& why() const { return why_; }
-
- private:
-  // A text that occurs in no conversation and that templates don't change.
-  static constexpr std::string_view kMarker = "redcoturn7f3a91c5";
-
-  std::optional<std::string> tried(std::span<const ChatMessage> messages, bool generation_prompt) {
-    try {
-      return render_(messages, generation_prompt);
-    } catch (const ContentsError& e) {
-      why_ = e.what();
-      return std::nullopt;
-    }
-  }
-
-  std::string_view text_from(std::size_t begin, std::size_t end) const {
-    return std::string_view(text_).substr(begin, end - begin);
-  }
-
-  // A turn starts after the generation prompt if the conversation before the turn, with the prompt, is a
-  // prefix of the whole text.
-  std::optional<std::size_t> find_begin(std::size_t i) {
-    const auto prompted = tried(messages_.first(i), true);
-    if (prompted && text_.starts_with(*prompted)) return prompted->size();
-    // Some templates write other white space before the prompt than before a turn. Some prompts start the
-    // model's reasoning, which earlier turns don't have. Then use the part of the prompt that the text has,
-    // up to a tag or a line break.
-    const auto before = prompted && i > 0 ? tried(messages_.first(i), false) : std::nullopt;
-    if (before && text_.starts_with(*before) && prompted->starts_with(*before)) {
-      auto at = static_cast<std::size_t>(
-          std::mismatch(prompted->begin(), prompted->end(), text_.begin(), text_.end()).first -
-          prompted->begin());
-      const std::string_view rest = jinja::strip(std::string_view(*prompted).substr(at));
-      const std::string_view turn = jinja::strip_left(text_from(at, text_.size()));
-      if (!rest.empty() && turn.starts_with(rest)) return text_.size() - turn.size() + rest.size();
-      while (at > before->size() && text_[at - 1] != '\n' && text_[at - 1] != '>') --at;
-      // What the text has from there to the content is a header of the turn that the prompt writes otherwise.
-      if (const auto content = find_content(i);
-          content && content->begin > at && !has_reasoning(messages_[i]))
-        if (!jinja::strip(text_from(at, content->begin)).empty()) return content->begin;
-      return at;
-    }
-    if (const auto content = find_content(i)) return content->begin;
-    if (prompted) why_ += "the text before it depends on later messages";
-    return std::nullopt;
-  }
-
-  std::optional<std::size_t> find_end(std::size_t i, std::size_t begin) {
-    const auto with = tried(messages_.first(i + 1), false);
-    if (with && text_.starts_with(*with) && with->size() >= begin) {
-      const std::string content(jinja::strip(messages_[i].content));
-      const std::size_t at = content.empty() ? std::string::npos : text_.rfind(content, with->size());
-      std::size_t content_end = begin;
-      if (at != std::string::npos && at >= begin && at + content.size() <= with->size())
-        content_end = at + content.size();
-      // A model doesn't generate white space after an end-of-turn token. If only white space follows the
-      // content, the white space is the end of the turn.
-      const std::string_view token = jinja::strip_right(text_from(content_end, with->size()));
-      return token.empty() ? with->size() : content_end + token.size();
-    }
-    // The turn's text depends on later messages. So take the end-of-turn token that it has as the last turn,
-    // and search for it before the next turn's content.
-    const auto content = find_content(i);
-    const std::size_t from = content ? std::max(content->end, begin) : begin;
-    std::size_t limit = text_.size();
-    if (i + 1 < messages_.size())
-      if (const auto next = find_content(i + 1)) limit = next->begin;
-    if (with) {
-      const std::string_view token = last_token(*with);
-      const std::size_t at = token.empty() ? std::string::npos : text_.rfind(token, limit - token.size());
-      if (limit >= from + token.size() && at != std::string::npos && at >= from) return at + token.size();
-    }
-    if (content) {  // the end-of-turn tag after it, if there is one
-      const std::size_t close = text_[from] == '<' ? text_.find('>', from) : std::string::npos;
-      return close == std::string::npos ? from : close + 1;
-    }
-    if (why_.empty()) why_ = "its text depends on later messages, and its content is not a plain string";
-    return std::nullopt;
-  }
-
-  // The tag, such as "<|im_end|>", at the end of a text, ignoring white space; "" if the text ends otherwise.
-  static std::string_view last_token(std::string_view text) {
-    text = jinja::strip_right(text);
-    const std::size_t open = text.rfind('<');
-    return text.ends_with('>') && open != text.npos ? text.substr(open) : std::string_view();
-  }
-
-  // Finds the content of a message by rendering the conversation with a marker in its place.
-  std::optional<TextSpan> find_content(std::size_t i) {
-    std::vector<ChatMessage> marked(messages_.begin(), messages_.end());
-    if (!mark(marked[i])) return std::nullopt;
-    const auto whole = tried(marked, false);
-    if (!whole) return std::nullopt;
-    const std::size_t at = whole->find(kMarker);
-    if (at == std::string::npos || whole->find(kMarker, at + 1) != std::string::npos) {
-      why_ = "the template doesn't write its content exactly once and unchanged";
-      return std::nullopt;
-    }
-    const std::string_view head = std::string_view(*whole).substr(0, at);
-    const std::string_view tail = std::string_view(*whole).substr(at + kMarker.size());
-    if (!text_.starts_with(head) || !text_.ends_with(tail) || head.size() + tail.size() > text_.size()) {
-      why_ = "the text around it depends on its content";
-      return std::nullopt;
-    }
-    return TextSpan{head.size(), text_.size() - tail.size()};
-  }
-
-  static bool has_reasoning(const ChatMessage& m) {
-    return m.json.find("reasoning") != std::string::npos || m.json.find("thinking") != std::string::npos;
-  }
-
-  // Replaces the message's content by the marker; false if it has no content.
-  static bool mark(ChatMessage& m) {
-    if (m.json.empty()) {
-      m.content = kMarker;
-      return true;
-    }
-    nlohmann::ordered_json j = nlohmann::ordered_json::parse(m.json, nullptr, false);
-    if (!j.is_object() || !j.contains("content")) return false;
-    if (j["content"].is_string())
-      j["content"] = kMarker;
-    else if (j["content"].is_array())
-      j["content"] = {{{"type", "text"}, {"text", kMarker}}};
-    else
-      return false;
-    m.json = j.dump();
-    return true;
-  }
-
-  std::span<const ChatMessage> messages_;
-  const std::string& text_;
-  Render render_;
-  std::string why_;
-};
-
-}  // namespace
-
 TrainingText ChatTemplate::render_training(std::span<const ChatMessage> messages,
                                            const ChatVariables& variables) const {
   ChatVariables v = variables;
@@ -410,11 +257,36 @@ TrainingText ChatTemplate::render_training(std::span<const ChatMessage> messages
   }
   jinja::Rendered rendered = run(t, where_, special_, messages, v);
   TrainingText out{std::move(rendered.text), {}};
+  // Whether message i is in the loss. A turn whose reasoning the template omits would teach the model to
+  // answer without reasoning.
+  const auto counts = [&](std::size_t i) {
+    if (!messages[i].train) return false;
+    const auto marked = with_reasoning(messages[i], std::string(kTurnMarker));
+    if (!marked) return true;
+    std::vector<ChatMessage> all(messages.begin(), messages.end());
+    all[i] = *marked;
+    const auto kept = [&](std::size_t n) {
+      return run(t, where_, special_, std::span(all).first(n), v).text.find(kTurnMarker) != std::string::npos;
+    };
+    if (kept(all.size())) return true;
+    if (!kept(i + 1))
+      throw ContentsError(
+          "{}: the template omits the reasoning of message {}, so the model would learn to answer without it. Set "
+          "data.chat_template to a template that keeps it, remove the reasoning from the data, or give the message "
+          "\"weight\": 0",
+          where_, i + 1);
+    log_once(
+        LogLevel::warn,
+        fmt::format("[chat] {}: the template omits the reasoning of earlier turns, so these turns are not in "
+                    "the loss. To train on each turn, give each a line that ends with it",
+                    where_));
+    return false;
+  };
   if (t.has_generation()) {
     // One block per assistant turn, or one per turn of weight 1 if the template reads weights.
     std::vector<bool> train;
-    for (const ChatMessage& m : messages)
-      if (m.is_assistant()) train.push_back(m.train);
+    for (std::size_t i = 0; i < messages.size(); ++i)
+      if (messages[i].is_assistant()) train.push_back(counts(i));
     const auto counted = static_cast<std::size_t>(std::count(train.begin(), train.end(), true));
     const bool all = counted == train.size() || counted == rendered.generation.size();
     if (!all && train.size() != rendered.generation.size())
@@ -432,7 +304,7 @@ TrainingText ChatTemplate::render_training(std::span<const ChatMessage> messages
     return run(t, where_, special_, part, v).text;
   });
   for (std::size_t i = 0; i < messages.size(); ++i) {
-    if (!messages[i].is_assistant() || !messages[i].train) continue;
+    if (!messages[i].is_assistant() || !counts(i)) continue;
     const auto span = finder.find(i);
     if (!span || (!out.spans.empty() && span->begin < out.spans.back().end))
       throw ContentsError(

@@ -105,10 +105,25 @@ TEST(ChatTemplate, TurnsOfTemplatesThatRewriteEarlierTurns) {
                                              {"assistant", "<think>\nwhy\n</think>\n\nso"},
                                              {"user", "q2"},
                                              {"assistant", "<think>\nhm\n</think>\n\nthus"}};
-  EXPECT_THAT(turns(named("qwen3", "qwen").render_training(thoughts)),
-              ElementsAre("so<|im_end|>", "<think>\nhm\n</think>\n\nthus<|im_end|>"));
-  EXPECT_THAT(turns(named("deepseek", "llama3").render_training(thoughts)),
-              ElementsAre("\n\nso<｜end▁of▁sentence｜>", "\n\nthus<｜end▁of▁sentence｜>"));
+  const ChatTemplate qwen3 = named("qwen3", "qwen");
+  EXPECT_THAT(turns(qwen3.render_training(thoughts)), ElementsAre("<think>\nhm\n</think>\n\nthus<|im_end|>"));
+  EXPECT_THAT(turns(qwen3.render_training(std::span(thoughts).first(2))),
+              ElementsAre("<think>\nwhy\n</think>\n\nso<|im_end|>"));
+  auto fields = parse_messages(
+      R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": "so", "reasoning_content": "so"},
+          {"role": "user", "content": "q"}, {"role": "assistant", "content": "no", "reasoning_content": ""},
+          {"role": "user", "content": "q"}, {"role": "assistant", "content": "ok", "reasoning_content": "hm"}])",
+      "fields");
+  EXPECT_THAT(turns(qwen3.render_training(fields)),
+              ElementsAre("no<|im_end|>", "<think>\nhm\n</think>\n\nok<|im_end|>"));
+  // This template omits the reasoning of each turn.
+  const ChatTemplate deepseek = named("deepseek", "llama3");
+  EXPECT_THAT(error_text<ContentsError>([&] { deepseek.render_training(thoughts); }),
+              HasSubstr("the template omits the reasoning of message 2, so the model would learn to answer"));
+  std::vector<ChatMessage> plain = thoughts;
+  plain[1].content = "so", plain[3].content = "thus";
+  EXPECT_THAT(turns(deepseek.render_training(plain)),
+              ElementsAre("so<｜end▁of▁sentence｜>", "thus<｜end▁of▁sentence｜>"));
   // The system message is part of the last question.
   std::vector<ChatMessage> system = kTurns;
   system.insert(system.begin(), {"system", "S"});
