@@ -2,19 +2,27 @@
 
 #include <numeric>
 
+#include "ckpt/stored_rows.h"
 #include "ops/create.h"
 
 namespace redco {
 
 std::vector<StoredPiece> stored_pieces(const ParamSpec& s) {
   const StoredAs& stored = s.stored;
-  const i64 size = numel(stored.shape);
+  const bool one = ckpt::in_one_tensor(stored);
+  const i64 size = one ? numel(s.shape) / stored.stacked : numel(stored.shape);  // of a matrix in a stack
   std::vector<StoredPiece> out;
   const auto add = [&](const std::string& name, i64 whole, i64 first, i64 count) -> std::vector<i64>& {
     out.push_back({name, whole, first, std::vector<i64>(count)});
     return out.back().index;
   };
-  if (stored.stacked > 0) {
+  if (one) {
+    const i64 whole = numel(stored.shape), all = whole / stored.stacked, row = s.shape[2];
+    for (i64 k = 0; k < stored.stacked; ++k) {
+      auto& index = add(stored.name, whole, k * size, size);
+      std::iota(index.begin(), index.end(), k * all + stored.row * row);
+    }
+  } else if (stored.stacked > 0) {
     for (i64 k = 0; k < stored.stacked; ++k) {
       auto& index = add(stored.tensor(k), size, k * size, size);
       std::iota(index.begin(), index.end(), 0);
@@ -29,7 +37,7 @@ std::vector<StoredPiece> stored_pieces(const ParamSpec& s) {
   }
   if (stored.joined.empty()) return out;
   // Rows (of each matrix in a stack) between the rows of other parts.
-  const i64 row = size / std::max<i64>(1, stored.shape[0]);
+  const i64 row = one ? s.shape[2] : size / std::max<i64>(1, stored.shape[0]);
   const i64 all = stored.joined_rows > 0 ? stored.joined_rows * row : size;
   for (i64 k = 0; k < stored.tensors(); ++k) {
     auto& index = add(stored.joined, stored.tensors() * all, k * size, size);

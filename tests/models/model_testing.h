@@ -12,6 +12,7 @@
 #include "autograd/grad.h"
 #include "base/error.h"
 #include "ckpt/model_files.h"
+#include "ckpt/stored_rows.h"
 #include "models/model.h"
 #include "ops/create.h"
 #include "support/device.h"
@@ -79,6 +80,11 @@ inline ParamTree load_tree(const Model& model, const ShardedSpecs& sharded, cons
     for (i64 k = 0; k < s.stored.tensors(); ++k) {
       const auto it = files_values.find(s.stored.tensor(k));
       if (it == files_values.end()) throw ContentsError("{} has no {}", files.folder(), s.stored.tensor(k));
+      if (ckpt::in_one_tensor(s.stored)) {
+        const i64 of_one = numel(s.shape) / s.shape[0], all = size / s.shape[0], row = s.shape[2];
+        std::copy_n(it->second.begin() + k * all + s.stored.row * row, of_one, values.begin() + k * of_one);
+        continue;
+      }
       if (static_cast<i64>(it->second.size()) != size)
         throw ContentsError("{}: {} elements, expected {}", s.stored.name, it->second.size(), size);
       if (s.stored.stacked > 0) {
@@ -135,6 +141,14 @@ inline Results run_model(const std::string& folder, Mesh mesh, const ModelRun& r
       if (s.buffer) continue;
       const std::vector<double> g = to_values(grads[i]);
       if (world.rank() != 0) continue;
+      if (ckpt::in_one_tensor(s.stored)) {
+        std::vector<double>& whole = results["grad." + s.stored.name];
+        whole.resize(numel(s.stored.shape));
+        const i64 size = numel(s.shape) / s.shape[0], all = numel(s.stored.shape) / s.shape[0];
+        for (i64 k = 0; k < s.shape[0]; ++k)
+          std::copy_n(g.begin() + k * size, size, whole.begin() + k * all + s.stored.row * s.shape[2]);
+        continue;
+      }
       for (i64 k = 0; k < s.stored.stacked; ++k) {
         const i64 size = numel(s.stored.shape);
         results["grad." + s.stored.tensor(k)].assign(g.begin() + k * size, g.begin() + (k + 1) * size);
