@@ -353,6 +353,8 @@ OLDER = ("gpt2", "gptj", "opt", "llama", "mistral", "qwen2", "qwen3", "gemma", "
 GENERATED = ("qwen3", "gemma", "gemma2", "gemma3", "mixtral")  # with ids and three AdamW steps, in the format of `redco verify`
 GENERATION = {"greedy_ids": dict(num_beams=1), "beam4_ids": dict(num_beams=4, length_penalty=1.0)}
 MAX_NEW_TOKENS = 12
+WITHOUT_GAP = ("bloom", "falcon")  # transformers counts ALiBi's distances without the gap
+WITHOUT_PADDING = []
 
 
 def generate(model, generator):
@@ -447,8 +449,9 @@ def make(name, family, settings):
     ids[0, 3] = ids[1, 2] = pad if pad is not None else 5  # an ordinary token
     mask = torch.ones_like(ids)
     # Padded on the right; a query whose window has no token has no numbers in PyTorch.
-    mask[1, 10 if family == "modernbert" else 9:] = 0
-    if family not in ("bloom", "falcon"):  # transformers counts ALiBi's distances without the gap
+    if family not in WITHOUT_PADDING:
+        mask[1, 10 if family == "modernbert" else 9:] = 0
+    if family not in WITHOUT_PADDING and family not in WITHOUT_GAP:
         mask[2, 4] = 0  # and a gap
     labels = torch.where(mask == 1, ids, -100)
     if two_stacks:

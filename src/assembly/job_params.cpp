@@ -11,6 +11,7 @@
 #include "ckpt/params_io.h"
 #include "ckpt/peft.h"
 #include "comm/group.h"
+#include "train/checkpoint_files.h"
 
 namespace redco {
 
@@ -65,11 +66,10 @@ void load_model(ParamTree& tree, const JobConfig& job, const ModelSource& source
   }
 }
 
-// Reads the parameters that a pipeline has besides the model's from models/extra of the folder of the
-// weights. Returns the names of the missing ones. ContentsError: it has one in another shape. `declared`:
-// the function that declares them.
-std::vector<std::string> read_extra(ParamTree& tree, const ModelSource& source, const std::string& declared) {
-  const std::string folder = source.extra_folder();
+// Reads parameters that a pipeline has besides the model's from their folder. Returns the names of the
+// missing ones. ContentsError: it has one in another shape. `declared`: the function that declares them.
+std::vector<std::string> read_own_part(ParamTree& tree, const std::string& folder,
+                                       const std::string& declared) {
   ckpt::HeadLoad any{.is_head = [](const std::string&) { return true; }, .made = {}, .unused = {}};
   if (!folder.empty() && is_folder(folder)) {
     const auto files = ckpt::ModelFiles::open(folder);
@@ -84,6 +84,18 @@ std::vector<std::string> read_extra(ParamTree& tree, const ModelSource& source, 
     for (const ParamSpec& s : tree.specs()) any.made.push_back(s.name);
   }
   return any.made;
+}
+
+// All of them, from the folder of the weights.
+std::vector<std::string> read_extra(const ParamTree& tree, const ModelSource& source,
+                                    const std::string& declared) {
+  const std::string& weights = source.trained_folder();
+  std::vector<std::string> missing;
+  for (SavedPart& p : own_parts(tree))
+    for (std::string& name :
+         read_own_part(p.tree, weights.empty() ? "" : join_path(weights, p.folder), declared))
+      missing.push_back(std::move(name));
+  return missing;
 }
 
 // Those of this training: what the folder lacks begins with its initial values. Returns the names of these.

@@ -14,6 +14,7 @@
 #include "comm/group.h"
 #include "commands/sample_outputs.h"
 #include "commands/trained_request.h"
+#include "pipelines/sentence_folder.h"
 #include "train/checkpoint.h"
 #include "workdir/workdir_names.h"
 
@@ -130,6 +131,8 @@ int merge(const MergeRequest& r) {
       if (const std::string path = join_path(source.adapter, name); exists(path))
         write_file_durable(join_path(output.temp(), name), read_file(path, 1 << 24));
     copy_files(source.adapter, output.temp(), "1_Pooling");
+    for (const DenseModule& d : read_sentence_folder(source.adapter).dense)
+      copy_files(source.adapter, output.temp(), d.folder);
     if (tokenizer) tokenizer->save(output.temp());
     copy_files(source.adapter, output.temp(), part_folder(kExtra));
   });

@@ -1,6 +1,7 @@
 #include "models/attention_block.h"
 
 #include "base/error.h"
+#include "ops/elementwise.h"
 #include "ops/select.h"
 #include "ops/shape.h"
 
@@ -33,7 +34,9 @@ Tensor self_attention(const ParamTree& p, const AttentionBlock& a, const ApplyOp
                       const Tensor& stream, const Tensor& key_mask, const Tensor& positions,
                       const Tensor& bias) {
   const Tensor x = gather_tokens(o, stream);
-  const Tensors projected = project(p, a, {queries(a), keys(a), values(a)}, x, o);
+  std::vector<HeadProjection> which = {queries(a), keys(a), values(a)};
+  if (a.gated) which.push_back({.name = {a.q.prefix, "gate"}});
+  const Tensors projected = project(p, a, which, x, o);
   const auto clipped = [&](const Tensor& t) { return a.clip > 0 ? clamp(t, -a.clip, a.clip) : t; };
   const auto prepared = [&](const Tensor& t, bool kv) {
     Tensor y = t;
@@ -45,7 +48,8 @@ Tensor self_attention(const ParamTree& p, const AttentionBlock& a, const ApplyOp
   const Tensor q = prepared(projected[0], false), k = prepared(projected[1], true);
   Tensor sinks;
   if (!a.sinks.empty()) sinks = reshape(p[a.sinks], {1, a.heads.n_head});
-  return output(p, a, attend(o, a.settings, layer, q, k, clipped(projected[2]), key_mask, bias, sinks), o);
+  const Tensor y = attend(o, a.settings, layer, q, k, clipped(projected[2]), key_mask, bias, sinks);
+  return output(p, a, a.gated ? y * sigmoid(projected[3]) : y, o);
 }
 
 Tensor cross_attention(const ParamTree& p, const AttentionBlock& a, const ApplyOptions& o, size_t layer,

@@ -24,10 +24,11 @@ struct AttentionBlock {
   const HeadNorms* norms = nullptr;
   double clip = 0;      // > 0: q, k and v are limited to [-clip, clip]
   std::string sinks{};  // the parameter [H] of sinks (ops/attention.h); "": none
+  bool gated = false;   // the part `gate` of q's layer scales the result before `out`, by its sigmoid
 };
 
-// out(softmax(q(x) k(x)^T + bias) v(x)), [B, T, C] -> [B, T, C]. `layer`: index in the cache; positions [B,
-// T]: for rope; key_mask and bias: see attend() (nn/layers.h).
+// out(softmax(q(x) k(x)^T + bias) v(x) * sigmoid(gate(x))), the latter if it is gated, [B, T, C] -> [B, T,
+// C]. `layer`: index in the cache; positions [B, T]: for rope; key_mask and bias: see attend() (nn/layers.h).
 Tensor self_attention(const ParamTree& p, const AttentionBlock& a, const ApplyOptions& o, size_t layer,
                       const Tensor& x, const Tensor& key_mask, const Tensor& positions = {},
                       const Tensor& bias = {});

@@ -11,7 +11,8 @@ namespace redco {
 // BART in seq2seq/seq2seq.h.
 std::unique_ptr<Model> make_mamba2(ModelConfig& c);
 std::unique_ptr<Model> make_t5(ModelConfig& c);
-std::unique_ptr<Model> make_gemma3(ModelConfig& c);  // the text model of a model of images and texts
+std::unique_ptr<Model> make_gemma3(ModelConfig& c);   // the text model of a model of images and texts
+std::unique_ptr<Model> make_qwen3_5(ModelConfig& c);  // likewise
 std::unique_ptr<Model> make_vit(ModelConfig& c);
 std::unique_ptr<Model> make_deit(ModelConfig& c);
 std::unique_ptr<Model> make_dinov2(ModelConfig& c);

@@ -236,7 +236,8 @@ void StateCache::drop_rows(std::span<const i64> kept) {
 void StateCache::insert(const LayerCache& from, std::span<const RowCopy> copies, i64 rows) {
   const auto& other = dynamic_cast<const StateCache&>(from);
   if (entries_.empty()) {
-    length_ = other.length_;
+    // A layer without a state never has entries, and other rows may be shorter.
+    if (length_ == 0) length_ = other.length_;
     for (const Tensor& t : other.entries_) entries_.push_back(rows_like(t, rows));
   }
   for (std::size_t i = 0; i < entries_.size(); ++i) {

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "metrics/classification.h"
 #include "metrics/ranking.h"
+#include "models/spec_builder.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/shape.h"
@@ -61,6 +62,25 @@ class SentenceEmbedding : public EmbeddingPipeline {
           "one weight for each",
           s.matryoshka_weights.size(), s.matryoshka_dims.size());
     return params;
+  }
+
+  // The Dense modules of the folder, as DIR/linear.weight.
+  ModelParams extra_params() const override {
+    ModelParams out;
+    if (is_tower()) return out;
+    SpecBuilder b(out);
+    i64 in = model->hidden_size() * static_cast<i64>(setup().pooling.size());
+    for (const DenseModule& d : setup().dense) {
+      if (d.in != in)
+        throw ContentsError(
+            "[model] {}/{}/config.json: in_features is {}, but the pooled states have {} features",
+            settings->weights_folder, d.folder, d.in, in);
+      b.linear(d.folder + "/linear", d.out, d.in, d.bias, 0.02);
+      in = d.out;
+    }
+    // Small layers on one row for each text: every rank has them.
+    for (ParamSpec& s : out.specs) s.cut = -1;
+    return out;
   }
 
   std::shared_ptr<const Dataset> open(const DataRequest& request) override {
@@ -215,9 +235,7 @@ class SentenceEmbedding : public EmbeddingPipeline {
  private:
   // A model of embeddings of images and texts, which pools its tokens.
   bool is_tower() const { return model->task() == ModelTask::image_text_contrastive; }
-  i64 width() const {
-    return is_tower() ? model->num_labels() : model->hidden_size() * static_cast<i64>(setup().pooling.size());
-  }
+  i64 width() const { return is_tower() ? model->num_labels() : setup().width(model->hidden_size()); }
 
   // The texts of a field of `mine`, as the model reads them.
   void add(Batch& b, std::span<const Example> mine, const std::string& name) const {
@@ -249,7 +267,10 @@ class SentenceEmbedding : public EmbeddingPipeline {
             : model->last_hidden_state(
                   params, EncoderInputs{.input_ids = b[name + ".ids"], .key_mask = b[name + ".mask"]},
                   ctx.apply);
-    return pool(hidden, b, name + ".", setup().pooling);
+    Tensor x = pool(hidden, b, name + ".", setup().pooling);
+    for (const DenseModule& d : setup().dense)
+      x = activate(d.activation, dense(params, d.folder + "/linear", x, ctx.apply));
+    return x;
   }
 
   // The loss of the first `dims` features.

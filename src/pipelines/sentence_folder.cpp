@@ -64,6 +64,57 @@ void read_pooling(const std::string& path, SentenceFolder& out) {
   out.include_prompt = member<bool>(j, "include_prompt", path, "true or false").value_or(true);
 }
 
+// Classes of torch by the last part of their names, and redco's names.
+constexpr std::pair<const char*, const char*> kDenseActivations[] = {
+    {"linear.Identity", "linear"}, {"activation.Tanh", "tanh"},       {"activation.ReLU", "relu"},
+    {"activation.GELU", "gelu"},   {"activation.Sigmoid", "sigmoid"}, {"activation.SiLU", "silu"}};
+
+DenseModule read_dense(const std::string& folder, const std::string& at) {
+  const std::string path = join_path(join_path(folder, at), "config.json");
+  const nlohmann::json j = read_object(path);
+  const auto size = [&](const char* key) {
+    const i64 n = member<i64>(j, key, path, "a whole number").value_or(0);
+    if (n < 1 || n > (1 << 24))
+      throw ContentsError("[model] {}: {} is {}; expected a number of features", path, key, n);
+    return n;
+  };
+  DenseModule d{.folder = at, .in = size("in_features"), .out = size("out_features")};
+  d.bias = member<bool>(j, "bias", path, "true or false").value_or(true);
+  const std::string given = member<std::string>(j, "activation_function", path, "a text")
+                                .value_or("torch.nn.modules.activation.Tanh");
+  const auto* const known = std::ranges::find_if(
+      kDenseActivations, [&](const auto& a) { return given == std::string("torch.nn.modules.") + a.first; });
+  if (known == std::end(kDenseActivations))
+    throw ContentsError(
+        "[model] {}: activation_function is {}; supported are Identity, Tanh, ReLU, GELU, Sigmoid and SiLU of "
+        "torch.nn.modules",
+        path, excerpt(given));
+  d.activation = known->second;
+  if (member<bool>(j, "use_residual", path, "true or false").value_or(false))
+    throw ContentsError("[model] {}: use_residual is true; redco supports false", path);
+  for (const char* key : {"module_input_name", "module_output_name"})
+    if (const std::string name = member<std::string>(j, key, path, "a text").value_or("sentence_embedding");
+        name != "sentence_embedding")
+      throw ContentsError("[model] {}: {} is {}; redco supports sentence_embedding", path, key,
+                          excerpt(name));
+  return d;
+}
+
+// path: of modules.json.
+void add_dense(const std::string& folder, const std::string& at, const std::string& path,
+               SentenceFolder& out) {
+  if (at.empty() || at.find('/') != std::string::npos || at == "models" || at == "training")
+    throw ContentsError("[model] {}: the path of a Dense module is '{}'; expected a folder such as 2_Dense",
+                        path, excerpt(at));
+  DenseModule d = read_dense(folder, at);
+  for (const DenseModule& before : out.dense)
+    if (before.folder == at) throw ContentsError("[model] {}: two modules are in the folder {}", path, at);
+  if (!out.dense.empty() && d.in != out.dense.back().out)
+    throw ContentsError("[model] {}: {} has in_features={}, but the module before gives {} features", path,
+                        at, d.in, out.dense.back().out);
+  out.dense.push_back(std::move(d));
+}
+
 // The class of a module: the last part of its type.
 std::string class_of(const std::string& type) { return type.substr(type.rfind('.') + 1); }
 
@@ -72,12 +123,13 @@ void read_modules(const std::string& folder, SentenceFolder& out) {
   const nlohmann::json modules = ckpt::read_strict_json(path, kMostSentenceBytes);
   if (!modules.is_array() || modules.empty())
     throw ContentsError("[model] {}: expected a list of modules", path);
-  std::vector<std::string> order;
+  std::vector<std::string> order, wanted = {"Transformer", "Pooling"}, folders;
   for (const auto& module : modules) {
     if (!module.is_object()) throw ContentsError("[model] {}: expected a list of objects", path);
     const std::string type = member<std::string>(module, "type", path, "a text").value_or("");
     const std::string at = member<std::string>(module, "path", path, "a text").value_or("");
     order.push_back(class_of(type));
+    folders.push_back(at);
     if (at.find("..") != std::string::npos || at.starts_with('/'))
       throw ContentsError("[model] {}: the path {} leads out of the folder", path, excerpt(at));
     if (order.back() == "Transformer" && !at.empty())
@@ -85,16 +137,18 @@ void read_modules(const std::string& folder, SentenceFolder& out) {
           "[model] {}: the model is in the folder {}, and pipeline embedding reads it only in the folder of "
           "modules.json. Move its files there, and set the path of the module to \"\"",
           path, excerpt(at));
-    if (order.back() == "Pooling") read_pooling(join_path(join_path(folder, at), "config.json"), out);
-    out.normalize = out.normalize || order.back() == "Normalize";
+    if (order.back() == "Dense") wanted.emplace_back("Dense");
   }
-  const std::vector<std::string> plain = {"Transformer", "Pooling"},
-                                 scaled = {"Transformer", "Pooling", "Normalize"};
-  if (order != plain && order != scaled)
+  out.normalize = order.back() == "Normalize";
+  if (out.normalize) wanted.emplace_back("Normalize");
+  if (order != wanted)
     throw ContentsError(
         "[model] {}: the modules are {}; pipeline embedding supports Transformer, Pooling and, after them, "
-        "Normalize",
+        "Dense and Normalize",
         path, excerpt(fmt::format("{}", fmt::join(order, ", "))));
+  read_pooling(join_path(join_path(folder, folders[1]), "config.json"), out);
+  for (size_t i = 2; i < order.size(); ++i)
+    if (order[i] == "Dense") add_dense(folder, folders[i], path, out);
 }
 
 void read_prompts(const std::string& path, SentenceFolder& out) {
@@ -137,9 +191,13 @@ std::string SentenceFolder::prompt_of(const std::vector<std::string>& names) con
   return "";
 }
 
+i64 SentenceFolder::width(i64 hidden) const {
+  return dense.empty() ? hidden * static_cast<i64>(pooling.size()) : dense.back().out;
+}
+
 std::map<std::string, std::string> SentenceFolder::files(i64 width) const {
   SentenceJson modules = SentenceJson::array();
-  const auto add = [&](const char* folder, const char* type) {
+  const auto add = [&](const std::string& folder, const char* type) {
     const std::size_t i = modules.size();
     modules.push_back({{"idx", i},
                        {"name", std::to_string(i)},
@@ -148,7 +206,18 @@ std::map<std::string, std::string> SentenceFolder::files(i64 width) const {
   };
   add("", "Transformer");
   add("1_Pooling", "Pooling");
-  if (normalize) add("2_Normalize", "Normalize");
+  std::map<std::string, std::string> out;
+  for (const DenseModule& d : dense) {
+    add(d.folder, "Dense");
+    const auto* const known =
+        std::ranges::find_if(kDenseActivations, [&](const auto& a) { return d.activation == a.second; });
+    const SentenceJson j = {{"in_features", d.in},
+                            {"out_features", d.out},
+                            {"bias", d.bias},
+                            {"activation_function", std::string("torch.nn.modules.") + known->first}};
+    out[d.folder + "/config.json"] = text_of(j);
+  }
+  if (normalize) add(fmt::format("{}_Normalize", modules.size()), "Normalize");
   // Older versions know only the booleans, which can't express another order of the modes.
   SentenceJson pool = {{"word_embedding_dimension", width}};
   std::vector<std::string> in_order;
@@ -166,10 +235,11 @@ std::map<std::string, std::string> SentenceFolder::files(i64 width) const {
   own["default_prompt_name"] =
       default_prompt_name.empty() ? SentenceJson() : SentenceJson(default_prompt_name);
   own["similarity_fn_name"] = dot_product ? "dot" : "cosine";
-  return {{kModules, text_of(modules)},
-          {"1_Pooling/config.json", text_of(pool)},
-          {"sentence_bert_config.json", text_of(lengths)},
-          {kSentenceConfig, text_of(own)}};
+  out[kModules] = text_of(modules);
+  out["1_Pooling/config.json"] = text_of(pool);
+  out["sentence_bert_config.json"] = text_of(lengths);
+  out[kSentenceConfig] = text_of(own);
+  return out;
 }
 
 SentenceFolder read_sentence_folder(const std::string& folder) {

@@ -146,14 +146,24 @@ void check_same_lora(const LoraConfig& was, const LoraConfig& is, const std::str
 
 // The parameters that the pipeline has besides the model's are those of the checkpoint.
 void check_same_extra(const std::string& checkpoint, const ParamTree& params) {
-  const std::string folder = join_path(checkpoint, part_folder(kExtra));
-  const ParamTree extra = params.has_part(kExtra) ? params.part(kExtra) : ParamTree({}, {});
+  std::vector<SavedPart> parts;
+  if (params.has_part(kExtra)) parts = own_parts(params.part(kExtra));
+  if (std::ranges::none_of(parts, [](const SavedPart& p) { return p.folder == part_folder(kExtra); }))
+    parts.push_back({part_folder(kExtra), ParamTree({}, {}), nullptr});
   ckpt::StoredDifferences d;
-  if (is_folder(folder)) {
-    const auto files = ckpt::ModelFiles::open(folder);
-    d = ckpt::stored_differences(extra, files);
-  } else {
-    for (const ParamSpec& s : extra.specs()) d.missing.push_back(s.name);
+  const auto append = [](std::vector<std::string>& to, const std::vector<std::string>& more) {
+    to.insert(to.end(), more.begin(), more.end());
+  };
+  for (const SavedPart& p : parts) {
+    if (const std::string folder = join_path(checkpoint, p.folder); is_folder(folder)) {
+      const auto files = ckpt::ModelFiles::open(folder);
+      const ckpt::StoredDifferences of = ckpt::stored_differences(p.tree, files);
+      append(d.missing, of.missing);
+      append(d.unknown, of.unknown);
+      append(d.reshaped, of.reshaped);
+    } else {
+      for (const ParamSpec& s : p.tree.specs()) d.missing.push_back(s.name);
+    }
   }
   std::string what;
   const auto add = [&](const char* kind, const std::vector<std::string>& names) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "ckpt/peft.h"
 #include "nn/lora.h"
@@ -18,9 +19,31 @@ ParamTree trained_part(const ParamTree& params) {
 
 }  // namespace
 
+std::vector<SavedPart> own_parts(const ParamTree& extra) {
+  std::map<std::string, std::vector<bool>> of;
+  const auto folder_of = [](const std::string& name) {
+    const size_t end = name.find('/');
+    return end == name.npos ? part_folder(kExtra) : name.substr(0, end);
+  };
+  for (const ParamSpec& s : extra.specs()) of[folder_of(s.name)] = {};
+  std::vector<SavedPart> out;
+  for (auto& [folder, selected] : of) {
+    for (const ParamSpec& s : extra.specs()) selected.push_back(folder_of(s.name) == folder);
+    const ParamTree held = extra.subset(selected);
+    std::vector<ParamSpec> specs = held.specs();
+    for (ParamSpec& s : specs)
+      if (const size_t end = s.stored.name.find('/'); end != std::string::npos)
+        s.stored.name = s.stored.name.substr(end + 1);
+    ParamTree renamed(std::move(specs), {});
+    renamed.values() = held.values();
+    out.push_back({folder, std::move(renamed), nullptr});
+  }
+  return out;
+}
+
 std::vector<SavedPart> parts_of(const CheckpointContents& what) {
   std::vector<SavedPart> out;
-  if (what.params.has_part(kExtra)) out.push_back({part_folder(kExtra), what.params.part(kExtra), nullptr});
+  if (what.params.has_part(kExtra)) out = own_parts(what.params.part(kExtra));
   for (const auto& [name, named] : what.models)
     if (!named.frozen) out.push_back({part_folder(name), what.params.part(name), &named});
   return out;

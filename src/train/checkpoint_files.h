@@ -20,6 +20,9 @@ struct SavedPart {
   const NamedModel* model;  // null: the pipeline's own parameters
 };
 std::vector<SavedPart> parts_of(const CheckpointContents& what);
+// The pipeline's own parameters by their folders in a model's folder. A parameter DIR/NAME is NAME in the
+// files of DIR (a module of sentence-transformers), others are in models/extra.
+std::vector<SavedPart> own_parts(const ParamTree& extra);
 
 // Prefix of the fp32 values of weights that the model's files have rounded.
 constexpr const char* kMaster = "master/";

@@ -42,7 +42,10 @@ Sentences read_sentences(const Model& model, const std::string& folder, const Ex
     throw ContentsError("[verify] {}: 'positive_input_ids' has shape {}, but there are {} texts", e.path(),
                         to_string(positives), texts[0]);
   e.check_ids("positive_input_ids", model.vocab_size());
-  in.pooling = read_sentence_folder(folder).pooling;
+  const SentenceFolder modules = read_sentence_folder(folder);
+  if (!modules.dense.empty())
+    throw ContentsError("[verify] {}: the module {} is not supported here", folder, modules.dense[0].folder);
+  in.pooling = modules.pooling;
   if (in.pooling.empty()) in.pooling = {"mean"};
   const Context& c = Context::current();
   const auto weigh = [&](const std::string& prefix, const Shape& shape) {

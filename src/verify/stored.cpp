@@ -39,8 +39,10 @@ std::vector<StoredPiece> stored_pieces(const ParamSpec& s) {
   // Rows (of each matrix in a stack) between the rows of other parts.
   const i64 row = size / std::max<i64>(1, stored.shape[0]);
   const i64 all = stored.joined_rows > 0 ? stored.joined_rows * row : size;
-  for (i64 k = 0; k < stored.tensors(); ++k) {
-    auto& index = add(stored.joined, stored.tensors() * all, k * size, size);
+  const i64 matrices = std::max<i64>(1, stored.stacked);
+  const i64 each = stored.whole_stack ? numel(s.shape) / matrices : size;
+  for (i64 k = 0; k < matrices; ++k) {
+    auto& index = add(stored.joined, matrices * all, k * each, each);
     std::iota(index.begin(), index.end(), k * all + stored.joined_row * row);
   }
   return out;

@@ -72,9 +72,25 @@ constexpr const char* kGroups =
     "head_dim": 3, "state_size": 2, "n_groups": 2, "conv_kernel": 2, "num_hidden_layers": 1, "use_bias": true,
     "use_conv_bias": false, "tie_word_embeddings": true, "time_step_limit": [0.01, 0.7]})";
 
+// Both forms of a cache, and a layer without one.
+constexpr const char* kHybrid =
+    R"({"model_type": "nemotron_h", "vocab_size": 29, "hidden_size": 6, "mamba_num_heads": 4,
+    "mamba_head_dim": 3, "ssm_state_size": 2, "n_groups": 2, "hybrid_override_pattern": "M-*",
+    "intermediate_size": 7, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 4})";
+// The gated delta rule beside gated attention.
+constexpr const char* kDelta =
+    R"({"model_type": "qwen3_5_text", "vocab_size": 29, "hidden_size": 6, "linear_num_value_heads": 4,
+    "linear_num_key_heads": 2, "linear_value_head_dim": 3, "linear_key_head_dim": 2, "num_hidden_layers": 2,
+    "layer_types": ["linear_attention", "full_attention"], "intermediate_size": 7, "num_attention_heads": 3,
+    "num_key_value_heads": 1, "head_dim": 8})";
+
 std::unique_ptr<Model> model_of(const std::string& name) {
   if (name == "recurrent") return std::make_unique<Recurrent>();
-  return make_model(ModelConfig(name == "mamba2" ? kMamba2 : kGroups, name));
+  const char* config = name == "mamba2"   ? kMamba2
+                       : name == "groups" ? kGroups
+                       : name == "hybrid" ? kHybrid
+                                          : kDelta;
+  return make_model(ModelConfig(config, name));
 }
 
 struct RandomRecurrent {
@@ -97,7 +113,10 @@ struct RandomRecurrent {
     NoGrad off;
     const i64 n = static_cast<i64>(ids.size());
     std::vector<double> v =
-        to_values(model.apply(params, {.input_ids = from_ids({1, n}, ids), .positions = {}, .key_mask = {}},
+        to_values(model.apply(params,
+                              {.input_ids = from_ids({1, n}, ids),
+                               .positions = from_ids({1, n}, model.positions(std::vector<i32>(n, 1), false)),
+                               .key_mask = {}},
                               {.last_position_only = true}));
     double sum = 0;
     for (const double x : v) sum += std::exp(x);
@@ -120,12 +139,11 @@ std::vector<GenerationPrompt> prompts_of_many_lengths() {
 // Rows are replaced, forked and dropped: the batch is smaller than the number of prompts, and answers end at
 // different times.
 class RecurrentCache : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Models, RecurrentCache, ::testing::Values("recurrent", "mamba2", "groups"),
+INSTANTIATE_TEST_SUITE_P(Models, RecurrentCache,
+                         ::testing::Values("recurrent", "mamba2", "groups", "hybrid", "delta"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(RecurrentCache, AnswersAreThoseWithoutACache) {
-  const GenerationTokens tokens{
-      .eos = {4, 9}, .pad = 0, .decoder_start = {}, .forced_bos = {}, .forced_eos = {}};
   for (const int mp : {1, 2})
     for (const i64 batch : {1, 3, 9})
       on_mesh({1, mp}, [&](Context&) {
@@ -133,6 +151,9 @@ TEST_P(RecurrentCache, AnswersAreThoseWithoutACache) {
         const auto prompts = prompts_of_many_lengths();
         GenerationSettings greedy;
         greedy.max_new_tokens = 12;
+        GenerationTokens tokens{.pad = 0, .decoder_start = {}, .forced_bos = {}, .forced_eos = {}};
+        // The third token of the first answer ends answers, so that some end early.
+        tokens.eos = {generate(m.model, m.params, {prompts.data(), 1}, greedy, tokens)[0][0].ids[2], 9};
         const auto answers = generate(m.model, m.params, prompts, greedy, tokens, {.batch_size = batch});
         bool eos = false;
         for (std::size_t i = 0; i < prompts.size(); ++i) {

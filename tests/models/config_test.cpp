@@ -79,6 +79,18 @@ Json minimal(const std::string& family) {
   if (family == "mamba2")
     return {{"model_type", family}, {"vocab_size", 11}, {"hidden_size", 8}, {"num_hidden_layers", 2},
             {"num_heads", 4},       {"head_dim", 4},    {"n_groups", 2},    {"state_size", 3}};
+  if (family == "nemotron_h")
+    return {{"model_type", family},
+            {"vocab_size", 11},
+            {"hidden_size", 8},
+            {"num_attention_heads", 2},
+            {"intermediate_size", 16},
+            {"num_key_value_heads", 2},
+            {"layers_block_type", {"linear_attention", "mlp"}}};
+  if (family == "granitemoehybrid" || family == "bamba")
+    return {{"model_type", family},     {"vocab_size", 11},         {"hidden_size", 8},
+            {"num_hidden_layers", 2},   {"num_attention_heads", 2}, {"intermediate_size", 16},
+            {"num_key_value_heads", 2}, {"mamba_n_heads", 4}};
   if (family == "dit")
     return {{"model_type", family},
             {"vocab_size", 11},
@@ -92,6 +104,7 @@ Json minimal(const std::string& family) {
             {"text_config", minimal(family + "_text_model")},
             {"vision_config", minimal(family + "_vision_model")}};
   if (family == "gemma3") return {{"model_type", family}, {"text_config", minimal("gemma3_text")}};
+  if (family == "qwen3_5") return {{"model_type", family}, {"text_config", minimal("qwen3_5_text")}};
   if (is_tower(family))
     return {{"model_type", family},
             {"hidden_size", 8},
@@ -461,6 +474,15 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsWithTheSupportedOnes) {
       {"deepseek_v2", {{"topk_method", "noaux_tc"}}, "supported"},
       {"gpt_oss", {{"quantization_config", {{"quant_method", "gptq"}}}}, "quant_method mxfp4"},
       {"gpt_oss", {{"swiglu_limit", 0}}, "swiglu_limit"},
+      {"granitemoehybrid", {{"layer_types", {"mamba"}}}, "expected a list of num_hidden_layers=2 texts"},
+      {"granitemoehybrid", {{"layer_types", {"mamba", "conv"}}}, "supported: full_attention"},
+      {"granitemoehybrid", {{"mamba_n_groups", 3}}, "expected a divisor of mamba_n_heads=4"},
+      {"bamba", {{"mamba_d_head", 3}}, "4 heads of mamba_d_head=3 are not mamba_expand times hidden_size=8"},
+      {"bamba", {{"attn_layer_indices", {2}}}, "expected numbers below num_hidden_layers=2"},
+      {"nemotron_h", {{"layers_block_type", {"conv"}}}, "supported: linear_attention"},
+      {"nemotron_h", {{"layers_block_type", {"moe"}}, {"n_group", 3}}, "expected a divisor of n_routed"},
+      {"qwen3_next", {{"linear_num_key_heads", 3}}, "expected a divisor of linear_num_value_heads=32"},
+      {"qwen3_next", {{"layer_types", {"sliding_attention", "conv"}}}, "supported: full_attention"},
       {"mamba2", {{"num_heads", 3}}, "3 heads of head_dim=4 are not expand=2 times hidden_size=8"},
       {"mamba2", {{"n_groups", 3}}, "expected a divisor of num_heads=4"},
       {"mamba2", {{"time_step_limit", {0.0, "Infinity"}}}, "expected [low, high]"},

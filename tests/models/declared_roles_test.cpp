@@ -1,7 +1,10 @@
 // The families declare the roles that are also found from names, shapes and order. So the test covers both.
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "models/model_testing.h"
 
@@ -13,10 +16,26 @@ std::string cut_of(const ShardedSpecs& s, size_t i) {
 }
 
 // Only the declaration tells that this layer of dit is the second of a pair: the first one makes the time's
-// embedding, which other layers read too. And that the vectors of latent attention belong to all heads.
+// embedding, which other layers read too. And that the vectors of latent attention belong to all heads; and
+// which layer of nemotron_h is the router of experts that have another width than the tokens.
 bool only_declared(const std::string& name) {
   return name.starts_with("t_block.1.") || name.find("q_a_proj") != std::string::npos ||
-         name.find("kv_a_proj") != std::string::npos;
+         name.find("kv_a_proj") != std::string::npos || name.find("mixer.gate.weight") != std::string::npos ||
+         name.find("mixer.shared_experts.") != std::string::npos;
+}
+
+// The rows, where the order of the names in a pattern, (a|b).weight, does not matter.
+std::string table_of(std::vector<RuleRow> rows) {
+  for (RuleRow& r : rows) {
+    const size_t begin = r.pattern.find('('), end = r.pattern.find(')');
+    if (begin == r.pattern.npos || end == r.pattern.npos) continue;
+    std::vector<std::string> names;
+    std::stringstream list(r.pattern.substr(begin + 1, end - begin - 1));
+    for (std::string name; std::getline(list, name, '|');) names.push_back(name);
+    std::ranges::sort(names);
+    r.pattern.replace(begin + 1, end - begin - 1, fmt::format("{}", fmt::join(names, "|")));
+  }
+  return format_rules_table(rows);
 }
 
 void expect_found_roles(const Model& model) {
@@ -34,7 +53,7 @@ void expect_found_roles(const Model& model) {
         EXPECT_EQ(cut_of(a, i), cut_of(b, i)) << where;
       }
     }
-    if (all) EXPECT_EQ(format_rules_table(a.sharding.rows), format_rules_table(b.sharding.rows));
+    if (all) EXPECT_EQ(table_of(a.sharding.rows), table_of(b.sharding.rows));
   }
 }
 

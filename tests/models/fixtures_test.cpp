@@ -66,6 +66,14 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::ValuesIn(kMeshes)),
     param_name);
 
+// Decoders with recurrent layers (scripts/make_hybrid_fixtures.py).
+INSTANTIATE_TEST_SUITE_P(Hybrids, Fixtures,
+                         ::testing::Combine(::testing::Values("granitemoehybrid", "granitemoehybrid-dense",
+                                                              "bamba", "nemotron_h", "qwen3_next",
+                                                              "qwen3_5_text"),
+                                            ::testing::ValuesIn(kMeshes)),
+                         param_name);
+
 // Encoders and encoder-decoders.
 INSTANTIATE_TEST_SUITE_P(
     Encoders, Fixtures,
@@ -99,9 +107,9 @@ TEST_P(ShardedParameters, GiveTheSameNumbers) {
 INSTANTIATE_TEST_SUITE_P(Families, ShardedParameters,
                          ::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "bart", "bert-seqcls", "vit",
                                            "vit-gpt2", "performer", "qwen3", "gemma2", "mixtral", "mamba2",
-                                           "dit", "falcon", "olmo2", "deepseek_v3", "albert", "dinov2",
-                                           "deberta-v2-conv", "siglip", "mixtral-balanced",
-                                           "qwen2_moe-balanced"),
+                                           "granitemoehybrid", "nemotron_h", "qwen3_next", "dit", "falcon",
+                                           "olmo2", "deepseek_v3", "albert", "dinov2", "deberta-v2-conv",
+                                           "siglip", "mixtral-balanced", "qwen2_moe-balanced"),
                          fixture_name);
 
 // Weights of a storage type, and fp32 weights with the same values. With groups, a product of one row (the
@@ -128,7 +136,8 @@ TEST_P(StoredWeights, GiveWhatTheirValuesGive) {
 }
 INSTANTIATE_TEST_SUITE_P(Families, StoredWeights,
                          ::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "bart", "bert-seqcls", "vit",
-                                           "vit-gpt2", "qwen3", "gemma2", "mixtral", "mamba2", "dit", "phi3",
+                                           "vit-gpt2", "qwen3", "gemma2", "mixtral", "mamba2",
+                                           "granitemoehybrid", "nemotron_h", "qwen3_next", "dit", "phi3",
                                            "bloom", "qwen2_moe", "deepseek_v3", "gpt_oss-mxfp4"),
                          fixture_name);
 
@@ -277,15 +286,16 @@ INSTANTIATE_TEST_SUITE_P(Families, RandomRules,
                          ::testing::Values("gpt2", "gptj", "opt", "opt-postnorm", "llama", "llama-tied-bias",
                                            "qwen2-window", "qwen3", "gemma3", "mixtral", "t5", "bart",
                                            "bert-mlm", "bert-seqcls", "vit", "vit-gpt2", "mlp-mixer",
-                                           "performer", "mlp", "mamba2", "gpt_neox", "olmo2", "stablelm",
-                                           "qwen2_moe", "deepseek_v3", "gpt_oss"),
+                                           "performer", "mlp", "mamba2", "granitemoehybrid", "nemotron_h",
+                                           "qwen3_next", "gpt_neox", "olmo2", "stablelm", "qwen2_moe",
+                                           "deepseek_v3", "gpt_oss"),
                          fixture_name);
 
 // Blocks that keep only their input give the same gradients as blocks that keep all activations.
 TEST(Recompute, GivesTheSameGradients) {
-  for (const char* name :
-       {"gpt2", "gptj", "opt-postnorm", "llama", "bert-mlm", "vit", "mlp-mixer", "performer", "mamba2",
-        "falcon", "deepseek_v3", "modernbert", "mixtral-balanced"}) {
+  for (const char* name : {"gpt2", "gptj", "opt-postnorm", "llama", "bert-mlm", "vit", "mlp-mixer",
+                           "performer", "mamba2", "granitemoehybrid", "nemotron_h", "qwen3_next", "falcon",
+                           "deepseek_v3", "modernbert", "mixtral-balanced"}) {
     SCOPED_TRACE(name);
     const Results kept = run_model(fixture(name), {1, 2});
     EXPECT_EQ(run_model(fixture(name), {1, 2}, {.recompute = true}), kept);

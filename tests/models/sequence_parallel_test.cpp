@@ -22,10 +22,11 @@ constexpr const char* kSharded[] = {"gpt2",         "gptj",
                                     "dinov2-gated", "deberta-v2-conv",
                                     "vit-gpt2",     "bart-variants",
                                     "performer",    "mistral-window",
-                                    "mamba2",       "dit",
-                                    "falcon",       "bloom",
-                                    "deepseek_v3",  "clip",
-                                    "siglip"};
+                                    "mamba2",       "granitemoehybrid",
+                                    "nemotron_h",   "qwen3_next",
+                                    "dit",          "falcon",
+                                    "bloom",        "deepseek_v3",
+                                    "clip",         "siglip"};
 
 class SequenceParallel : public ::testing::TestWithParam<const char*> {};
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/create.h"
+#include "ops/shape.h"
 #include "support/op_cases.h"
 
 namespace redco::testing {

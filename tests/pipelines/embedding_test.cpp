@@ -21,6 +21,7 @@
 #include "support/ranks.h"
 #include "support/temp_dir.h"
 #include "support/tensor_file.h"
+#include "train/checkpoint_files.h"
 #include "train/evaluate.h"
 #include "train/step_embeddings.h"
 
@@ -108,6 +109,53 @@ TEST(SentenceEmbeddings, TheFixturesEmbeddingsLossAndGradientsAreSentenceTransfo
       const std::vector<double> gradient = to_values(grad(loss, {params["bert." + name]})[0]);
       const std::vector<float> wanted = expected.values<float>("grad." + name);
       for (size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(gradient[i], wanted[i], 1e-5) << i;
+    });
+}
+
+// tests/fixtures/gemma3-sentence, in the form of EmbeddingGemma: attention to both sides, windows, two Dense
+// modules.
+TEST(SentenceEmbeddings, DenseModulesGiveSentenceTransformersEmbeddingsLossAndGradients) {
+  const std::string folder = std::string(REDCO_FIXTURES) + "/gemma3-sentence";
+  const EditedTensors expected(folder + "/expected.safetensors");
+  for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{2, 2}})
+    on_mesh(mesh, [&](Context& c) {
+      EmbeddingJob job(read_file(folder + "/config.json", 1 << 20), folder);
+      job.make();
+      const auto canonical = [&](const std::string& n) { return job.model->canonical_name(n); };
+      ParamTree own = job.params->part("");
+      ckpt::load_params(own, ckpt::ModelFiles::open(folder), canonical, {});
+      std::vector<SavedPart> parts = own_parts(job.params->part(kExtra));
+      ASSERT_EQ(parts.size(), 2u);
+      for (SavedPart& p : parts)
+        ckpt::load_params(p.tree, ckpt::ModelFiles::open(folder + "/" + p.folder),
+                          [](const std::string& n) { return n; }, {});
+      const BatchShape shape{
+          .rows = 3, .mine = shard_range(3, 1, mesh.dp(), c.coord().dp()), .length = 13, .target_length = 1};
+      std::vector<Example> mine;
+      for (i64 i = shape.mine.begin; i < shape.mine.end; ++i) {
+        Example& e = mine.emplace_back();
+        e.ids["anchor"] = row_ids(expected, "input_ids", static_cast<size_t>(i));
+        e.ids["positive"] = row_ids(expected, "positive_input_ids", static_cast<size_t>(i));
+      }
+      const ParamTree params = job.params->watched();
+      Batch all = job.pipeline->collate(mine, shape);
+      const Embeddings e = job.embeds().embed(params, all, {});
+      const std::vector<double> of = to_values(unit_rows(e.at("anchor")));
+      const std::vector<float> theirs = expected.values<float>("embeddings");
+      ASSERT_EQ(of.size(), theirs.size());
+      for (size_t i = 0; i < of.size(); ++i) ASSERT_NEAR(of[i], theirs[i], 2e-6) << i;
+      for (const auto& [name, t] : e) all.fields[name] = t;
+      const Tensor loss = scale(job.pipeline->loss(params, all, {}).at(0).sum, 1.0 / 3);
+      EXPECT_NEAR(item(loss), expected.values<float>("loss")[0], 2e-5);
+      const std::vector<std::string> names = {"layers.0.self_attn.k_proj.weight", "2_Dense/linear.weight",
+                                              "3_Dense/linear.bias"};
+      const std::vector<Tensor> of_names = grad(loss, {params[names[0]], params[names[1]], params[names[2]]});
+      for (size_t k = 0; k < names.size(); ++k) {
+        const std::vector<double> gradient = to_values(of_names[k]);
+        const std::vector<float> wanted = expected.values<float>("grad." + names[k]);
+        // ten times what PyTorch's fp32 differs from its fp64
+        for (size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(gradient[i], wanted[i], 2e-4) << names[k] << i;
+      }
     });
 }
 
@@ -265,6 +313,7 @@ TEST(SentenceFolders, AreReadAndWrittenAsSentenceTransformersDoes) {
   SentenceFolder g = f;
   g.pooling = {"lasttoken"};
   g.normalize = false;
+  g.dense = {{"2_Dense", 40, 12, false, "linear"}, {"3_Dense", 12, 40, true, "tanh"}};
   g.prompts = {{"query", "find: "}, {"passage", "text: "}};
   g.default_prompt_name = "query";
   g.dot_product = true;
@@ -275,6 +324,10 @@ TEST(SentenceFolders, AreReadAndWrittenAsSentenceTransformersDoes) {
   const SentenceFolder again = read_sentence_folder(dir.path());
   EXPECT_EQ(again.pooling, g.pooling);
   EXPECT_FALSE(again.normalize);
+  ASSERT_EQ(again.dense.size(), 2u);
+  EXPECT_EQ(again.dense[0].activation, "linear");
+  EXPECT_EQ(again.dense[1].in, 12);
+  EXPECT_EQ(again.width(40), 40);
   EXPECT_TRUE(again.dot_product);
   EXPECT_EQ(again.prompts, g.prompts);
   EXPECT_EQ(again.prompt_of({"document", "passage"}), "text: ");
@@ -286,6 +339,16 @@ TEST(SentenceFolders, AreReadAndWrittenAsSentenceTransformersDoes) {
   };
   EXPECT_THAT(problem("config_sentence_transformers.json", R"({"similarity_fn_name": "euclidean"})"),
               HasSubstr("similarity_fn_name is 'euclidean'; supported are cosine and dot"));
+  EXPECT_THAT(problem("3_Dense/config.json", R"({"in_features": 13, "out_features": 4})"),
+              HasSubstr("3_Dense has in_features=13, but the module before gives 12 features"));
+  EXPECT_THAT(problem("3_Dense/config.json",
+                      R"({"in_features": 12, "out_features": 4, "activation_function": "mine.Act"})"),
+              HasSubstr("activation_function is mine.Act; supported are Identity"));
+  EXPECT_THAT(
+      problem("3_Dense/config.json", R"({"in_features": 12, "out_features": 4, "use_residual": true})"),
+      HasSubstr("use_residual is true; redco supports false"));
+  EXPECT_THAT(problem("3_Dense/config.json", R"({"in_features": 0, "out_features": 4})"),
+              HasSubstr("in_features is 0; expected a number of features"));
   EXPECT_THAT(problem("1_Pooling/config.json", R"({"pooling_mode": "median"})"),
               HasSubstr("no pooling mode 'median'; known are mean, cls"));
   EXPECT_THAT(problem("1_Pooling/config.json", R"({"pooling_mode_cls_token": 1})"),

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "kernels/arguments.h"
+#include "models/delta_mixer.h"
+#include "models/mamba_mixer.h"
 #include "models/norms.h"
 #include "models/rope_config.h"
 
@@ -26,18 +28,19 @@ struct DecoderNames {
   std::string q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj",
               out = "self_attn.o_proj";
   std::string q_norm = "self_attn.q_norm", k_norm = "self_attn.k_norm", sinks = "self_attn.sinks";
+  std::string mamba = "mamba", delta = "linear_attn";  // the mixers of Mamba-2 and Gated DeltaNet
   std::string cross_attention_norm = "ln_cross_attn", cross_attention = "crossattention.";
   std::string gate_up{};  // one tensor: the rows of gate, then those of up
   std::string gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
   // Ends of the names of stored tensors that are not parameters: causal masks, rotary frequencies.
   std::vector<std::string> buffers = {"rotary_emb.inv_freq"};
-  // In files of a model with more parts: the name of this one ("language_model.") and those of the others,
-  // which are skipped. All of them may follow a "model.".
+  // In files of a model with more parts: the name of this one ("language_model.", or none) and those of the
+  // others, which are skipped. All of them may follow a "model.".
   std::string part{};
   std::vector<std::string> other_parts{};
 };
 
-// A mixture of experts (gated MLPs) in place of an MLP.
+// A mixture of experts (MLPs) in place of an MLP.
 struct MixtureSettings {
   i64 count = 0, per_token = 0, inner = 0;
   kernels::Unary activation = kernels::Unary::silu;
@@ -48,7 +51,11 @@ struct MixtureSettings {
   // groups > 1: only the experts of the best `chosen_groups` groups may be chosen. A group's score is the
   // sum of its `group_best` largest scores.
   i64 groups = 1, chosen_groups = 1, group_best = 1;
-  i64 shared_inner = 0;  // > 0: an MLP that processes every token
+  bool gated = true;  // of the experts and the shared MLP; false: `activation` is relu, squared
+  i64 latent = 0;     // > 0: the experts' width, to and from which tokens are projected
+  bool latent_bias = false;
+  i64 shared_inner = 0;     // > 0: an MLP that processes every token
+  bool beside_mlp = false;  // the decoder's MLP processes every token too
   bool shared_bias = false;
   // > 0: gpt-oss, see ExpertsOptions. The router and all layers of the experts then have biases, and files
   // have the experts of a layer in one tensor, (experts, in, out), with rows of gate and up in turn.
@@ -60,8 +67,12 @@ struct MixtureSettings {
               down = "down_proj";
   std::string correction{};             // a buffer [count], added to the scores for choosing only
   std::string shared{}, shared_gate{};  // the latter: a linear layer whose sigmoid scales the shared MLP
+  // Not empty: files hold the gates and ups of all experts in one tensor `stack_in` [E, 2 I, C], and the
+  // downs in `stack_out` [E, C, I].
+  std::string stack_in{}, stack_out{};
+  std::string latent_in{}, latent_out{};
   // Where transformers computes with other names than it stores; empty: the same.
-  std::string computed_router{};
+  std::string computed_router{}, computed_experts = "mlp.experts";
 };
 
 // Multi-head latent attention (DeepSeek-V2): keys and values are projected from one latent vector per token.
@@ -84,7 +95,13 @@ enum class QkvStorage : std::uint8_t {
   groups,  // for each key head: its queries, its key, its value
 };
 
+// What mixes the tokens of a layer.
+enum class Mixer : std::uint8_t { attention, mamba, delta, none };
+inline bool is_recurrent(Mixer m) { return m == Mixer::mamba || m == Mixer::delta; }
+
 struct DecoderLayer {
+  Mixer mixer = Mixer::attention;
+  bool mlp = true;           // an MLP, or a mixture
   i64 window = 0;            // the number of last tokens that a query attends to; 0: all
   int rope = 0;              // index in `ropes`; -1: no rotary positions
   double score_divisor = 1;  // of the scores, besides score_scale
@@ -123,6 +140,7 @@ struct DecoderArchitecture {
   std::vector<DecoderLayer> layers;
 
   // Attention.
+  bool bidirectional = false;  // tokens attend to both sides: an encoder
   HeadGeometry heads;
   QkvStorage qkv = QkvStorage::separate;
   bool qkv_bias = false, out_bias = false;
@@ -134,6 +152,10 @@ struct DecoderArchitecture {
   bool sinks = false;  // a score per head that takes part in the softmax without a value
   std::optional<LatentSettings> latent;
   bool cross = false;  // attention to a memory of the decoder's width
+
+  bool gated_attention = false;  // the result times a sigmoid; files hold its rows after each head's queries
+  std::optional<MambaSettings> mamba;
+  std::optional<DeltaSettings> delta;
 
   // MLP.
   bool gated = true, mlp_bias = false;

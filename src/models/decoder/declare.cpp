@@ -14,21 +14,36 @@ void Decoder::declare(SpecBuilder& b) const {
   if (!n.embedding_norm.empty()) redco::declare_norm(b, at(n.embedding_norm), s.width, s.norm);
   if (narrow != s.width) b.linear(at(n.project_in), s.width, narrow, false, s.std);
   for (i64 i = 0; i < n_layers(); ++i) {
-    const std::string h = layer(i);
-    declare_norm(b, h, n.attention_norm);
-    declare_attention(b, h);
-    declare_norm(b, h, n.attention_out_norm);
-    if (s.cross) declare_cross_attention(b, h);
-    declare_norm(b, h, n.mlp_norm);
-    if (s.layers[i].mixture)
-      declare_mixture(b, h, s.width, s.std, *s.mixture);
-    else
-      declare_mlp(b, h);
-    declare_norm(b, h, n.mlp_out_norm);
+    declare_mixer(b, i);
+    if (s.cross) declare_cross_attention(b, layer(i));
+    declare_feed_forward(b, i);
   }
   if (s.final_norm) redco::declare_norm(b, at(n.final_norm), s.width, s.norm);
   if (narrow != s.width) b.linear(at(n.project_out), narrow, s.width, false, s.std);
   declare_head(b);
+}
+
+void Decoder::declare_mixer(SpecBuilder& b, i64 i) const {
+  const DecoderNames& n = arch_.names;
+  const std::string h = layer(i);
+  const Mixer mixer = arch_.layers[i].mixer;
+  if (mixer == Mixer::none) return;
+  declare_norm(b, h, n.attention_norm);
+  if (mixer == Mixer::attention) declare_attention(b, h);
+  if (mixer == Mixer::mamba) declare_mamba(b, h + "." + n.mamba, arch_.width, *arch_.mamba);
+  if (mixer == Mixer::delta) declare_delta(b, h + "." + n.delta, arch_.width, *arch_.delta);
+  declare_norm(b, h, n.attention_out_norm);
+}
+
+void Decoder::declare_feed_forward(SpecBuilder& b, i64 i) const {
+  const DecoderArchitecture& s = arch_;
+  const DecoderLayer& own = s.layers[i];
+  const std::string h = layer(i);
+  if (!own.mlp) return;
+  declare_norm(b, h, s.names.mlp_norm);
+  if (own.mixture) declare_mixture(b, h, s.width, s.std, *s.mixture);
+  if (!own.mixture || s.mixture->beside_mlp) declare_mlp(b, h);
+  declare_norm(b, h, s.names.mlp_out_norm);
 }
 
 void Decoder::declare_norm(SpecBuilder& b, const std::string& layer, const std::string& name) const {
@@ -43,7 +58,13 @@ void Decoder::declare_attention(SpecBuilder& b, const std::string& layer) const 
   const HeadsOf q{0, H, K, D, false}, kv{0, H, K, D, true}, o{1, H, K, D, false};
   const std::string h = layer + ".";
   if (s.qkv == QkvStorage::separate) {
-    b.linear(h + n.q, H * D, s.width, s.qkv_bias, s.std, s.transposed, q);
+    if (s.gated_attention) {
+      const std::vector<SpecBuilder::Part> parts = {{.name = "q", .rows = H * D, .heads = q, .block = D},
+                                                    {.name = "gate", .rows = H * D, .heads = q, .block = D}};
+      b.fused(h + n.q, parts, s.width, s.qkv_bias, s.std, s.transposed);
+    } else {
+      b.linear(h + n.q, H * D, s.width, s.qkv_bias, s.std, s.transposed, q);
+    }
     b.linear(h + n.k, K * D, s.width, s.qkv_bias, s.std, s.transposed, kv);
     b.linear(h + n.v, K * D, s.width, s.qkv_bias, s.std, s.transposed, kv);
   } else {
@@ -97,6 +118,7 @@ void Decoder::declare_head(SpecBuilder& b) const {
     b.linear(head(), s.head_rows, s.embedding_width, false, s.std);
     return;
   }
+  if (s.bidirectional) return;  // an encoder of hidden states
   if (!s.tied) {
     b.linear(head(), s.vocab_size, s.embedding_width, s.head_bias, s.std).role = Role::head;
     return;

@@ -9,6 +9,9 @@
 #include "models/attention_block.h"
 #include "models/decoder/latent_attention.h"
 #include "models/decoder/mixture.h"
+#include "models/delta_mixer.h"
+#include "models/mamba_mixer.h"
+#include "nn/cache.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
 
@@ -109,17 +112,22 @@ Tensor Decoder::block(const ParamTree& p, const DecoderInputs& in, const ApplyOp
   const bool before = arch_.block == Block::pre_norm;
   const std::string h = layer(i);
   Tensor x = x0;
-  {
-    Scope scope("attention");
+  const DecoderLayer& own = arch_.layers[i];
+  if (own.mixer != Mixer::none) {
+    Scope scope(own.mixer == Mixer::attention ? "attention" : "mixer");
     const Branch branch = attention_branch();
     const Tensor a = before ? norm(p, h, branch.norm, x) : x;
-    x = add_branch(p, o, h, branch, x, a, activation(o, i, ".attention", attention(p, in, o, i, a)));
+    x = add_branch(p, o, h, branch, x, a, activation(o, i, ".attention", mixer(p, in, o, i, a)));
+  } else if (o.cache) {
+    o.cache->layer(static_cast<size_t>(i)).append({}, x.size(1));
   }
   if (arch_.cross) x = attention_to_memory(p, in, o, i, x);
+  if (!own.mlp) return x;
   Scope scope("mlp");
   const Branch branch = mlp_branch();
   const Tensor m = before ? norm(p, h, branch.norm, x) : x;
-  return add_branch(p, o, h, branch, x, m, activation(o, i, ".mlp", mlp(p, i, gather_tokens(o, m), o)));
+  return add_branch(p, o, h, branch, x, m,
+                    activation(o, i, ".mlp", feed_forward(p, i, gather_tokens(o, m), o)));
 }
 
 // One sum of three, so that Partial terms need one reduction: to the placement of x.
@@ -136,10 +144,21 @@ Tensor Decoder::parallel_block(const ParamTree& p, const DecoderInputs& in, cons
   }
   Scope scope("mlp");
   const Tensor m = s.names.mlp_norm.empty() ? a : gather_tokens(o, norm(p, h, s.names.mlp_norm, x));
-  const Tensor y = scaled(activation(o, i, ".mlp", mlp(p, i, m, o)), s.residual_scale);
+  const Tensor y = scaled(activation(o, i, ".mlp", feed_forward(p, i, m, o)), s.residual_scale);
   if (s.dropout_of_sum && o.train && s.mlp_out_dropout > 0)
     return x + dropout(o, "mlp_out", s.mlp_out_dropout, attended + y);
   return add({x, attended, dropout(o, "mlp_out", s.mlp_out_dropout, y)});
+}
+
+Tensor Decoder::mixer(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,
+                      const Tensor& x) const {
+  if (arch_.layers[i].mixer == Mixer::attention) return attention(p, in, o, i, x);
+  const Tensor all = gather_tokens(o, x);
+  if (arch_.layers[i].mixer == Mixer::delta)
+    return delta_mixer(p, layer(i) + "." + arch_.names.delta, *arch_.delta, o, static_cast<size_t>(i), all,
+                       in.key_mask);
+  return mamba_mixer(p, layer(i) + "." + arch_.names.mamba, *arch_.mamba, o, static_cast<size_t>(i), all,
+                     in.key_mask);
 }
 
 Tensor Decoder::attention(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,
@@ -160,7 +179,7 @@ Tensor Decoder::attention(const ParamTree& p, const DecoderInputs& in, const App
   const bool fused = s.qkv != QkvStorage::separate;
   const HeadNorms norms{h + n.q_norm, h + n.k_norm, s.head_norms};
   const AttentionBlock attention = {
-      .q = fused ? LayerName(h + n.qkv, "q") : LayerName(h + n.q),
+      .q = fused ? LayerName(h + n.qkv, "q") : LayerName(h + n.q, s.gated_attention ? "q" : ""),
       .k = fused ? LayerName(h + n.qkv, "k") : LayerName(h + n.k),
       .v = fused ? LayerName(h + n.qkv, "v") : LayerName(h + n.v),
       .out = h + n.out,
@@ -169,7 +188,8 @@ Tensor Decoder::attention(const ParamTree& p, const DecoderInputs& in, const App
       .rope = own.rope < 0 ? nullptr : &rope,
       .norms = norms.settings.over == HeadNormSettings::Over::none ? nullptr : &norms,
       .clip = s.clip_qkv,
-      .sinks = s.sinks ? h + n.sinks : ""};
+      .sinks = s.sinks ? h + n.sinks : "",
+      .gated = s.gated_attention};
   return self_attention(p, attention, o, i, x, in.key_mask, in.positions);
 }
 
@@ -186,10 +206,15 @@ Tensor Decoder::attention_to_memory(const ParamTree& p, const DecoderInputs& in,
   return x + dropout(o, "cross_attention_out", s.attention_out_dropout, residual(o, out));
 }
 
+Tensor Decoder::feed_forward(const ParamTree& p, i64 i, const Tensor& x, const ApplyOptions& o) const {
+  if (!arch_.layers[i].mixture) return mlp(p, i, x, o);
+  const Tensor y = mixture_of_experts(p, layer(i), *arch_.mixture, x, o);
+  return arch_.mixture->beside_mlp ? add({y, mlp(p, i, x, o)}) : y;
+}
+
 Tensor Decoder::mlp(const ParamTree& p, i64 i, const Tensor& x, const ApplyOptions& o) const {
   const DecoderArchitecture& s = arch_;
   const DecoderNames& n = s.names;
-  if (s.layers[i].mixture) return mixture_of_experts(p, layer(i), *s.mixture, x, o);
   const std::string h = layer(i) + ".";
   if (!s.gated) return dense(p, h + n.down, activate(s.activation, dense(p, h + n.up, x, o)), o);
   const bool fused = !n.gate_up.empty();
@@ -201,11 +226,10 @@ Tensor Decoder::mlp(const ParamTree& p, i64 i, const Tensor& x, const ApplyOptio
 
 std::string Decoder::canonical_name(const std::string& stored) const {
   const DecoderNames& n = arch_.names;
-  if (n.part.empty()) return own_name(stored);
   const std::string rest = stored.starts_with("model.") ? stored.substr(6) : stored;
   for (const std::string& other : n.other_parts)
     if (rest.starts_with(other)) return "";
-  return own_name(rest.starts_with(n.part) ? rest.substr(n.part.size()) : stored);
+  return own_name(!n.part.empty() && rest.starts_with(n.part) ? rest.substr(n.part.size()) : stored);
 }
 
 std::string Decoder::own_name(const std::string& stored) const {

@@ -45,8 +45,10 @@ class Decoder {
 
   // Declares a norm of the stream, if its name is not empty.
   void declare_norm(SpecBuilder& b, const std::string& layer, const std::string& name) const;
+  void declare_mixer(SpecBuilder& b, i64 i) const;
   void declare_attention(SpecBuilder& b, const std::string& layer) const;
   void declare_cross_attention(SpecBuilder& b, const std::string& layer) const;
+  void declare_feed_forward(SpecBuilder& b, i64 i) const;
   void declare_mlp(SpecBuilder& b, const std::string& layer) const;
   void declare_head(SpecBuilder& b) const;
 
@@ -67,8 +69,13 @@ class Decoder {
   // [B, T, C] -> [B, T, C]
   Tensor attention(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,
                    const Tensor& x) const;
+  // The layer's mixer: attention, or a recurrence.
+  Tensor mixer(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,
+               const Tensor& x) const;
   Tensor attention_to_memory(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,
                              const Tensor& x) const;
+  // The layer's MLP, mixture, or both.
+  Tensor feed_forward(const ParamTree& p, i64 i, const Tensor& x, const ApplyOptions& o) const;
   Tensor mlp(const ParamTree& p, i64 i, const Tensor& x, const ApplyOptions& o) const;
   double score_scale(i64 i) const { return arch_.score_scale / arch_.layers[i].score_divisor; }
 

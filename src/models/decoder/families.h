@@ -9,6 +9,7 @@
 namespace redco {
 
 DecoderArchitecture read_arcee(ModelConfig& c);
+DecoderArchitecture read_bamba(ModelConfig& c);
 DecoderArchitecture read_bloom(ModelConfig& c);
 DecoderArchitecture read_cohere(ModelConfig& c);    // cohere, cohere2
 DecoderArchitecture read_deepseek(ModelConfig& c);  // deepseek_v2, deepseek_v3
@@ -29,15 +30,21 @@ DecoderArchitecture read_gptj(ModelConfig& c);
 DecoderArchitecture read_gemma_with(ModelConfig& c, DecoderDefaults defaults);  // with defaults of the sizes
 DecoderArchitecture read_granite(ModelConfig& c);
 DecoderArchitecture read_helium(ModelConfig& c);
+DecoderArchitecture read_granite_hybrid(ModelConfig& c);  // granitemoehybrid
+// Without the MLP.
+DecoderArchitecture read_granite_with(ModelConfig& c, const DecoderDefaults& defaults);
 DecoderArchitecture read_llama(ModelConfig& c);  // llama, mistral, qwen2, qwen3
 DecoderArchitecture read_mixtral(ModelConfig& c);
 DecoderArchitecture read_mpt(ModelConfig& c);
 DecoderArchitecture read_nemotron(ModelConfig& c);
+DecoderArchitecture read_nemotron_h(ModelConfig& c);
 DecoderArchitecture read_olmo(ModelConfig& c);  // olmo, olmo2, olmo3
 DecoderArchitecture read_olmoe(ModelConfig& c);
 DecoderArchitecture read_opt(ModelConfig& c);
 DecoderArchitecture read_phi(ModelConfig& c);
 DecoderArchitecture read_phi3(ModelConfig& c);
+DecoderArchitecture read_qwen3_5(ModelConfig& c);  // qwen3_5_text
+DecoderArchitecture read_qwen3_next(ModelConfig& c);
 DecoderArchitecture read_qwen_moe(ModelConfig& c);  // qwen2_moe, qwen3_moe
 DecoderArchitecture read_seed_oss(ModelConfig& c);
 DecoderArchitecture read_smollm3(ModelConfig& c);

@@ -49,25 +49,63 @@ void declare_stacked_experts(SpecBuilder& b, const std::string& h, i64 width, do
   bias.cut = 1;
 }
 
+// The parameter of the experts' layer `part` (MixtureSettings::gate, up or down).
+std::string expert_weight(const std::string& layer, const MixtureSettings& s, const std::string& part) {
+  if (s.stack_in.empty()) return layer + "." + s.experts + "." + part + ".weight";
+  return layer + "." + (part == s.down ? s.stack_out : s.stack_in + ".weight[" + part + "]") +
+         (part == s.down ? ".weight" : "");
+}
+
+// Rows [row, row + out) of each matrix in a stored tensor [E, rows, in].
+void declare_stacked(SpecBuilder& b, const std::string& name, const std::string& stored, const Shape& shape,
+                     i64 row, i64 rows, double std, const std::string& joined, Role role) {
+  ParamSpec& w = b.add(name, shape, ParamKind::linear, {Init::Kind::normal, std});
+  w.stored.name = stored + ".weight";
+  w.stored.shape = {rows, shape[2]};
+  w.stored.row = row;
+  w.stored.stacked = shape[0];
+  w.stored.whole_stack = true;
+  w.stored.joined = joined;
+  w.stored.joined_row = row;
+  w.stored.joined_rows = rows;
+  w.role = role;
+}
+
+void declare_experts(SpecBuilder& b, const std::string& layer, i64 C, double std, const MixtureSettings& s) {
+  const std::string h = layer + ".", experts = h + s.experts, computed = h + s.computed_experts + ".";
+  const i64 E = s.count, I = s.inner;
+  const std::string in = computed + (s.gated ? "gate_up_proj" : "up_proj"), out = computed + "down_proj";
+  if (!s.stack_in.empty()) {
+    const auto weight = [&](const std::string& part) { return expert_weight(layer, s, part); };
+    declare_stacked(b, weight(s.gate), h + s.stack_in, {E, I, C}, 0, 2 * I, std, in, Role::first);
+    declare_stacked(b, weight(s.up), h + s.stack_in, {E, I, C}, I, 2 * I, std, in, Role::first);
+    declare_stacked(b, weight(s.down), h + s.stack_out, {E, C, I}, 0, C, std, out, Role::second);
+    return;
+  }
+  const i64 gates = s.gated ? I : 0;
+  if (s.gated) b.experts({experts, s.gate, E, I, C}, std, in, 0, gates + I).role = Role::first;
+  b.experts({experts, s.up, E, I, C}, std, in, gates, gates + I).role = Role::first;
+  b.experts({experts, s.down, E, C, I}, std, out, 0, C).role = Role::second;
+}
+
 }  // namespace
 
 void declare_mixture(SpecBuilder& b, const std::string& layer, i64 width, double std,
                      const MixtureSettings& s) {
-  const i64 E = s.count, I = s.inner, C = width;
+  const i64 E = s.count, C = width;
   if (s.limit > 0) return declare_stacked_experts(b, layer + ".", C, std, s);
-  const std::string h = layer + ".", joined = h + "mlp.experts.gate_up_proj";
+  const std::string h = layer + ".";
   ParamSpec& router = b.linear(h + s.router, E, C, false, std);
   router.role = Role::router;
   router.precise = true;
   if (!s.computed_router.empty()) router.stored.joined = h + s.computed_router + ".weight";
   if (!s.correction.empty()) b.buffer(h + s.correction, {E}, ParamKind::other);
-  const std::string experts = h + s.experts;
-  b.experts({experts, s.gate, E, I, C}, std, joined, 0, 2 * I).role = Role::first;
-  b.experts({experts, s.up, E, I, C}, std, joined, I, 2 * I).role = Role::first;
-  b.experts({experts, s.down, E, C, I}, std, h + "mlp.experts.down_proj", 0, C).role = Role::second;
+  if (s.latent > 0) b.linear(h + s.latent_in, s.latent, C, s.latent_bias, std).cut = -1;
+  declare_experts(b, layer, s.latent > 0 ? s.latent : C, std, s);
+  if (s.latent > 0) b.linear(h + s.latent_out, C, s.latent, s.latent_bias, std).cut = -1;
   if (s.shared_inner == 0) return;
   const std::string shared = h + s.shared + ".";
-  b.linear(shared + "gate_proj", s.shared_inner, C, s.shared_bias, std).role = Role::first;
+  if (s.gated) b.linear(shared + "gate_proj", s.shared_inner, C, s.shared_bias, std).role = Role::first;
   b.linear(shared + "up_proj", s.shared_inner, C, s.shared_bias, std).role = Role::first;
   b.linear(shared + "down_proj", C, s.shared_inner, s.shared_bias, std).role = Role::second;
   if (s.shared_gate.empty()) return;
@@ -96,8 +134,13 @@ Tensor choose(const ParamTree& p, const std::string& layer, const MixtureSetting
 Tensor shared_mlp(const ParamTree& p, const std::string& layer, const MixtureSettings& s, const Tensor& x,
                   const ApplyOptions& o) {
   const std::string shared = layer + "." + s.shared + ".";
-  const Tensors inner = dense_layers(p, {shared + "gate_proj", shared + "up_proj"}, x, o);
-  Tensor y = gated(s.activation, inner[0], inner[1]);
+  Tensor y;
+  if (s.gated) {
+    const Tensors inner = dense_layers(p, {shared + "gate_proj", shared + "up_proj"}, x, o);
+    y = gated(s.activation, inner[0], inner[1]);
+  } else {
+    y = square(relu(dense(p, shared + "up_proj", x, o)));
+  }
   // The gate scales the input of the last layer instead of its output, which may be Partial.
   if (!s.shared_gate.empty()) y = y * sigmoid(dense(p, layer + "." + s.shared_gate, x, o));
   return dense(p, shared + "down_proj", y, o);
@@ -117,16 +160,20 @@ Tensor mixture_of_experts(const ParamTree& p, const std::string& layer, const Mi
     weights = weights / (s.sum_eps > 0 ? add_scalar(total, s.sum_eps) : total);
   }
   if (s.scale != 1) weights = scale(weights, s.scale);
-  const std::string at = layer + "." + s.experts + ".";
   if (s.limit > 0) {
-    const std::string both = at + "gate_up_proj.", down = at + "down_proj.";
+    const std::string at = layer + "." + s.experts + ".", both = at + "gate_up_proj.",
+                      down = at + "down_proj.";
     const ExpertWeights w = {p[both + "weight[gate]"], p[both + "weight[up]"], p[down + "weight"],
                              p[both + "bias[gate]"], p[both + "bias[up]"]};
     const ExpertsOptions e = {.per_row = s.per_token, .limit = s.limit, .alpha = s.alpha};
     return add({experts(x, weights, chosen, w, e), linear(weights, p[down + "bias"])});
   }
-  const ExpertWeights w = {p[at + s.gate + ".weight"], p[at + s.up + ".weight"], p[at + s.down + ".weight"]};
-  const Tensor y = experts(x, weights, chosen, w, {.activation = s.activation, .per_row = s.per_token});
+  const auto weight = [&](const std::string& part) { return p[expert_weight(layer, s, part)]; };
+  // relu(u)^2 is relu(u) u: without a gate, the other factor is its input.
+  const ExpertWeights w = {weight(s.gated ? s.gate : s.up), weight(s.up), weight(s.down)};
+  const Tensor in = s.latent > 0 ? dense(p, layer + "." + s.latent_in, x, o) : x;
+  Tensor y = experts(in, weights, chosen, w, {.activation = s.activation, .per_row = s.per_token});
+  if (s.latent > 0) y = dense(p, layer + "." + s.latent_out, y, o);
   return s.shared_inner > 0 ? add({y, shared_mlp(p, layer, s, x, o)}) : y;
 }
 

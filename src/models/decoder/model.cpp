@@ -3,6 +3,7 @@
 
 #include "models/decoder/decoder.h"
 #include "models/positions.h"
+#include "nn/cache_forms.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
@@ -48,12 +49,15 @@ class DecoderModel : public Model {
     if (s.mixture && s.mixture->balance && s.head_rows == 0 &&
         std::ranges::any_of(s.layers, &DecoderLayer::mixture))
       router_loss_ = {.per_token = s.mixture->per_token, .coefficient = *s.mixture->balance};
+    // A recurrence has no scores to change, in whatever layer it is.
+    attends_ = std::ranges::none_of(s.layers, [](const DecoderLayer& l) { return is_recurrent(l.mixer); });
     if (s.head_rows > 0) {
       task_ = ModelTask::sequence_classification;
       num_labels_ = s.head_rows;
       problem_type_ = std::move(problem_type);
       pad_token_id_ = padding;
     }
+    if (s.bidirectional && s.head_rows == 0) task_ = ModelTask::feature_extraction;
     SpecBuilder b(params_);
     decoder_.declare(b);
     config_json_ = c.dump();
@@ -63,17 +67,32 @@ class DecoderModel : public Model {
     config_json_ = json.dump(2) + "\n";
   }
 
+  // Keys and values, or the state of a recurrence.
+  ModelCache make_cache(const CacheOptions& o) const override {
+    ModelCache::Layers layers;
+    for (const DecoderLayer& l : decoder_.architecture().layers) {
+      if (l.mixer == Mixer::attention)
+        layers.push_back(std::make_unique<ColumnCache>(o, l.window));
+      else
+        layers.push_back(std::make_unique<StateCache>());
+    }
+    return {std::move(layers), {}, o.capacity};
+  }
   Tensor decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
     return decoder_.apply(p, in, o);
   }
-  // [B, labels] of each row's last token that is neither masked nor the padding token of the config, as in
-  // transformers.
+  // Without score, the hidden states. Else [B, labels] of each row's last token that is neither masked nor
+  // the padding token of the config, as in transformers.
   Tensor encode_outputs(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
     const Tensor& ids = in.input_ids;
-    const i64 first = decoder_.architecture().position_offset;
+    const DecoderArchitecture& s = decoder_.architecture();
+    const i64 first = s.position_offset;
+    ApplyOptions own = o;
+    own.head = o.head && s.head_rows > 0;
+    if (s.bidirectional) own.causal = o.causal.value_or(false);
     const Tensor y = decoder_.apply(
-        p, {ids, in.positions.defined() ? in.positions : row_positions(ids, first), in.key_mask}, o);
-    if (!o.head) return y;  // [B, T, C]
+        p, {ids, in.positions.defined() ? in.positions : row_positions(ids, first), in.key_mask}, own);
+    if (!own.head) return y;  // [B, T, C]
     const Scope scope("last token");
     const Tensor logits = to_sum_type(y);  // [B, T, labels]
     Tensor tokens = to_float(in.key_mask.defined() ? in.key_mask : full_ids_like(ids, 1), logits.dtype());
@@ -106,6 +125,8 @@ std::unique_ptr<Model> make_decoder_model(ModelConfig& c, ReadDecoder read, cons
     problem_type = c.text_or("problem_type", "");
     padding = static_cast<i32>(c.integer_or("pad_token_id", -1, -1));
   }
+  // As transformers saves a model without head.
+  if (architecture.bidirectional && architecture.head_rows == 0) architecture.names.prefix = "";
   c.finish();
   return std::make_unique<DecoderModel>(c, std::move(architecture), std::move(problem_type), padding,
                                         saved_as);

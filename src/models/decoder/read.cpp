@@ -69,6 +69,36 @@ std::vector<bool> read_sliding_layers_or(ModelConfig& c, i64 n_layers, i64 patte
   return slides;
 }
 
+void read_mixture_layers(ModelConfig& c, DecoderArchitecture& s) {
+  const i64 step = c.integer_or("decoder_sparse_step", 1);
+  const nlohmann::json dense = nlohmann::json::parse(c.json("mlp_only_layers"));
+  if (!dense.is_null() && !dense.is_array()) c.fail("mlp_only_layers", "expected a list of layers");
+  for (size_t i = 0; i < s.layers.size(); ++i) {
+    bool listed = false;
+    for (const nlohmann::json& layer : dense) listed = listed || layer == i;
+    s.layers[i].mixture = !listed && (i + 1) % static_cast<size_t>(step) == 0;
+  }
+}
+
+std::vector<Mixer> read_mixers(ModelConfig& c, i64 n_layers, const std::vector<std::string>& names,
+                               Mixer recurrent) {
+  std::vector<Mixer> mixers(n_layers, recurrent);
+  for (const std::string& name : names) {
+    const nlohmann::json types = nlohmann::json::parse(c.json(name));
+    if (types.is_null()) continue;
+    if (!types.is_array() || static_cast<i64>(types.size()) != n_layers)
+      c.fail(name, fmt::format("expected a list of num_hidden_layers={} texts", n_layers));
+    for (i64 i = 0; i < n_layers; ++i) {
+      const bool attends = types[i] == "full_attention" || types[i] == "attention";
+      if (!attends && types[i] != "linear_attention" && types[i] != "mamba")
+        c.fail(name, "supported: full_attention, linear_attention");
+      mixers[i] = attends ? Mixer::attention : recurrent;
+    }
+    break;
+  }
+  return mixers;
+}
+
 i64 read_window(ModelConfig& c, i64 fallback) {
   const i64 window = c.integer_or("sliding_window", c.mentions("sliding_window") ? 0 : fallback, 0);
   if (c.has("sliding_window") && window == 0) c.fail("sliding_window", "expected at least 1, or null");

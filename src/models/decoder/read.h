@@ -34,9 +34,15 @@ i64 read_head_width(ModelConfig& c, const char* heads_key, i64 H, const char* wi
 std::vector<bool> read_sliding_layers(ModelConfig& c, i64 n_layers, bool* given);
 // The same; without the key, all layers but every `pattern`-th slide (0: none).
 std::vector<bool> read_sliding_layers_or(ModelConfig& c, i64 n_layers, i64 pattern);
+// A text per layer, "full_attention" or "attention", or a recurrence ("linear_attention" or "mamba"), under
+// one of the names; without it, all layers are recurrent.
+std::vector<Mixer> read_mixers(ModelConfig& c, i64 n_layers, const std::vector<std::string>& names,
+                               Mixer recurrent);
 // sliding_window of all layers; 0 if it is null or, with fallback 0, absent.
 i64 read_window(ModelConfig& c, i64 fallback);
 
+// A mixture in every decoder_sparse_step-th layer, except in those of mlp_only_layers.
+void read_mixture_layers(ModelConfig& c, DecoderArchitecture& s);
 // The activation inside of experts; an error of hidden_act if they do not support it.
 kernels::Unary read_expert_activation(ModelConfig& c, const std::string& name);
 // num_experts_per_tok, of at most m.count experts (the key count_key). Training has a load-balancing loss if

@@ -1,7 +1,7 @@
 // Gemma (Gemma Team 2024), Gemma 2 (2024: also norms after attention and MLP, soft caps, sliding windows in
 // every second layer) and the text model of Gemma 3 (2025: norms of the heads instead of caps, five sliding
 // layers per full layer, one rotary base for each kind). Norm weights are stored minus one; embeddings are
-// scaled.
+// scaled. With use_bidirectional_attention, Gemma 3 is an encoder (EmbeddingGemma 2025).
 #include <fmt/format.h>
 
 #include <cmath>
@@ -33,9 +33,10 @@ double read_cap(ModelConfig& c, const char* key, double fallback) {
 // From layer_types, or one full layer after each sliding_window_pattern - 1 sliding layers.
 void read_gemma_windows(ModelConfig& c, DecoderArchitecture& s, bool third) {
   const bool none = c.mentions("sliding_window") && !c.has("sliding_window");
-  const i64 window = c.integer_or("sliding_window", 4096);
-  if (!third && c.has("sliding_window_size") && c.integer("sliding_window_size") != window)
-    c.fail("sliding_window_size", fmt::format("sliding_window={} contradicts it; keep one of them", window));
+  const i64 all = c.integer_or("sliding_window", 4096);
+  const i64 window = s.bidirectional ? all / 2 + 1 : all;  // with the token itself, to each side
+  if (!third && c.has("sliding_window_size") && c.integer("sliding_window_size") != all)
+    c.fail("sliding_window_size", fmt::format("sliding_window={} contradicts it; keep one of them", all));
   const i64 pattern = third ? c.integer_or("sliding_window_pattern", 6) : 2;
   if (third) c.inert({"_sliding_window_pattern"});  // what layer_types were made from
   const auto n = static_cast<i64>(s.layers.size());
@@ -64,7 +65,10 @@ DecoderArchitecture read_gemma_with(ModelConfig& c, DecoderDefaults defaults) {
   s.norm.unit_offset = true;
   s.embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(s.width)));  // fp32 in transformers
   s.qkv_bias = s.out_bias = c.boolean_or("attention_bias", false);
-  c.expect("use_bidirectional_attention", {"false"});
+  if (third)
+    s.bidirectional = c.boolean_or("use_bidirectional_attention", false);
+  else
+    c.expect("use_bidirectional_attention", {"false"});
   c.inert({"cache_implementation"});  // how transformers keeps its cache
   if (first) {
     s.activation = read_gemma_activation(c);

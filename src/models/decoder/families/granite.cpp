@@ -5,10 +5,15 @@
 namespace redco {
 
 DecoderArchitecture read_granite(ModelConfig& c) {
-  DecoderArchitecture s = read_usual(c, {.max_length = 2048});
+  DecoderArchitecture s = read_granite_with(c, {.max_length = 2048});
+  s.mlp_bias = c.boolean_or("mlp_bias", false);
+  return s;
+}
+
+DecoderArchitecture read_granite_with(ModelConfig& c, const DecoderDefaults& defaults) {
+  DecoderArchitecture s = read_usual(c, defaults);
   s.ropes = {read_rope(c, s.heads.head_dim, s.max_length)};
   s.qkv_bias = s.out_bias = c.boolean_or("attention_bias", false);
-  s.mlp_bias = c.boolean_or("mlp_bias", false);
   s.embedding_scale = c.number_or("embedding_multiplier", 1);
   s.score_scale = c.number_or("attention_multiplier", 1);
   s.residual_scale = c.number_or("residual_multiplier", 1);

@@ -1,25 +1,11 @@
 // Qwen1.5-MoE and Qwen2 mixtures (Yang et al. 2024): a mixture of experts and a gated MLP that all tokens
 // share. Qwen3 mixtures (2025): norms of the heads, no shared MLP.
-#include <nlohmann/json.hpp>
-
 #include "models/decoder/families.h"
 #include "models/decoder/read.h"
 
 namespace redco {
 
 namespace {
-
-// A mixture in every decoder_sparse_step-th layer, except in those of mlp_only_layers.
-void read_mixture_layers(ModelConfig& c, DecoderArchitecture& s) {
-  const i64 step = c.integer_or("decoder_sparse_step", 1);
-  const nlohmann::json dense = nlohmann::json::parse(c.json("mlp_only_layers"));
-  if (!dense.is_null() && !dense.is_array()) c.fail("mlp_only_layers", "expected a list of layers");
-  for (size_t i = 0; i < s.layers.size(); ++i) {
-    bool listed = false;
-    for (const nlohmann::json& layer : dense) listed = listed || layer == i;
-    s.layers[i].mixture = !listed && (i + 1) % static_cast<size_t>(step) == 0;
-  }
-}
 
 // Qwen2: windows in every second of the first max_window_layers layers, or as in layer_types.
 void read_moe_windows(ModelConfig& c, DecoderArchitecture& s, i64 window) {
