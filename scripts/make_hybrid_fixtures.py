@@ -14,7 +14,7 @@ LLAMA = dict(m.LLAMA, num_key_value_heads=1, pad_token_id=0)
 MAMBA = dict(mamba_n_heads=6, mamba_d_head=8, mamba_d_state=5, mamba_n_groups=2)
 
 FIXTURES = {
-    # Both mixers, five experts beside the shared MLP, no positions, all multipliers.
+    # Both mixers, five experts and the shared MLP, no positions, all multipliers.
     "granitemoehybrid": ("granitemoehybrid", dict(
         LLAMA, num_hidden_layers=3, layer_types=["mamba", "attention", "mamba"], num_local_experts=5,
         num_experts_per_tok=2, intermediate_size=12, shared_intermediate_size=20, position_embedding_type="nope",
@@ -31,7 +31,7 @@ FIXTURES = {
         LLAMA, hybrid_override_pattern="M-*EM", head_dim=8, mamba_num_heads=6, mamba_head_dim=8, ssm_state_size=5,
         n_groups=2, n_routed_experts=6, num_experts_per_tok=2, n_group=3, topk_group=2, moe_intermediate_size=10,
         moe_shared_expert_intermediate_size=14, moe_latent_size=12, routed_scaling_factor=1.5, pad_token_id=7)),
-    # Two value heads on each key head, five experts beside a gated shared MLP.
+    # Two value heads on each key head, five experts and a gated shared MLP.
     "qwen3_next": ("qwen3_next", dict(
         LLAMA, num_hidden_layers=2, full_attention_interval=2, head_dim=8, linear_key_head_dim=6,
         linear_value_head_dim=10, linear_num_key_heads=3, linear_num_value_heads=6, num_experts=5,

@@ -294,7 +294,7 @@ def pack_mxfp4(model):
 
 
 def store_packed(folder, packed):
-    """Writes packed tensors in place of those that they replace."""
+    """Writes packed tensors in place of the experts."""
     from safetensors.torch import load_file
     path = folder / "model.safetensors"
     tensors = {n: t for n, t in load_file(path).items() if n + "_blocks" not in packed}

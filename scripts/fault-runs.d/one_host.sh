@@ -1,4 +1,4 @@
-# Faults of one host of two that are no fault of its link: clock, disks. Sourced by fault-runs, after links.sh.
+# Faults of one of two hosts: clock, disks. Sourced by fault-runs, after links.sh.
 
 SECTION_NOW="One host of two"
 

@@ -33,7 +33,7 @@ std::vector<Place> places_of(const ParamSpec& s, const std::vector<redco::Range>
   for (i64 r = r0; r < r1;) {
     const i64 k = own ? r / rows : 0, first = own ? r % rows : r;
     i64 last = own ? std::min(rows, r1 - k * rows) : r1;
-    // Single rows in turn (gate, up, gate, ...) are a dim of their own.
+    // Single rows in turn (gate, up, gate, ...) have their own dim.
     const bool in_turn = s.stored.whole_stack && s.stored.block == 1;
     if (const i64 block = s.stored.block; block > 0 && !in_turn)  // up to the end of the block
       last = std::min(last, ((at[own].begin + first) / block + 1) * block - at[own].begin);

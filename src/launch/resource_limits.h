@@ -24,7 +24,7 @@ std::string thread_limit(const std::string& root);
 
 // Raises the soft limit of open files to n, at most to the hard limit. A failure changes nothing.
 void allow_open_files(i64 n);
-inline constexpr i64 kOtherOpenFiles = 256;  // of a launcher: those that are no connection or pipe
+inline constexpr i64 kOtherOpenFiles = 256;  // of a launcher, besides connections and pipes
 
 // How many processes the kernel has killed for lack of memory in this process's cgroup and its ancestors; 0
 // if unknown.

@@ -84,8 +84,8 @@ Shape shape_of(py::handle array);
 bool is_ids(py::handle array);  // of int32
 // x, for gradients with respect to it: gradients of it reach what x is computed from, as those of x do.
 Tensor watched(const Tensor& x);
-// A tensor of a number, a list or an array, beside `like`: floating values have its type.
-Tensor constant_beside(const Tensor& like, const py::object& value);
+// A tensor of a number, a list or an array for an op with `like`: floating values have its type.
+Tensor constant_for(const Tensor& like, const py::object& value);
 // A NumPy array with a copy of these bytes. type: NumPy's name.
 py::object array_of_bytes(const void* data, std::size_t size, const std::vector<i64>& shape,
                           const char* type);
@@ -97,7 +97,7 @@ py::object array_of(const std::vector<T>& values, const std::vector<i64>& shape)
                         : std::is_same_v<T, double> ? "float64"
                                                     : "int32");
 }
-// These options with others in the places of those that are given (apply_options.cpp).
+// These options, changed by the given ones (apply_options.cpp).
 ApplyOptions with_options(ApplyOptions options, const py::kwargs& given);
 Shape to_shape(const std::vector<i64>& dims);
 std::vector<i64> dims_of(const Shape& s);

@@ -94,7 +94,7 @@ void bind_ops(py::module_& m) {
     m.def(
         name,
         [f = f](const Tensor& a, const py::object& b) {
-          const Tensor constant = constant_beside(a, b);
+          const Tensor constant = constant_for(a, b);
           const py::gil_scoped_release unlocked;
           return f(a, constant);
         },
@@ -113,8 +113,8 @@ void bind_ops(py::module_& m) {
       [](const Tensor& c, const py::object& a, const py::object& b) {
         const auto tensor = [](const py::object& x) { return py::isinstance<Tensor>(x); };
         const Tensor like = tensor(a) ? py::cast<Tensor>(a) : tensor(b) ? py::cast<Tensor>(b) : full({}, 0);
-        const Tensor x = tensor(a) ? like : constant_beside(like, a);
-        const Tensor y = tensor(b) ? py::cast<Tensor>(b) : constant_beside(like, b);
+        const Tensor x = tensor(a) ? like : constant_for(like, a);
+        const Tensor y = tensor(b) ? py::cast<Tensor>(b) : constant_for(like, b);
         const py::gil_scoped_release unlocked;
         return where(c, x, y);
       },

@@ -200,7 +200,7 @@ Tensor indexed(Tensor t, const py::object& index) {
 
 }  // namespace
 
-Tensor constant_beside(const Tensor& like, const py::object& value) {
+Tensor constant_for(const Tensor& like, const py::object& value) {
   return py::cast<Tensor>(glue("constant")(value, numpy_name(like.dtype())));
 }
 
@@ -265,7 +265,7 @@ void bind_tensor(py::module_& m) {
   t.attr("__array_ufunc__") = py::none();  // so that NumPy leaves array + tensor to the tensor
   const auto of_arrays = [&t](const char* name, auto f) {
     const auto with_constant = [f](const Tensor& a, const py::object& b) {
-      const Tensor constant = constant_beside(a, b);
+      const Tensor constant = constant_for(a, b);
       const py::gil_scoped_release unlocked;
       return f(a, constant);
     };

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 constexpr i64 kE = 2, kOut = 4, kIn = 64;
 
-// Each tensor in a file of its own.
+// Each tensor in its own file.
 void write_bytes_tensors(const std::string& folder,
                          const std::vector<std::pair<std::string, Shape>>& tensors) {
   std::vector<TensorPlan> plans;

@@ -77,7 +77,7 @@ constexpr const char* kHybrid =
     R"({"model_type": "nemotron_h", "vocab_size": 29, "hidden_size": 6, "mamba_num_heads": 4,
     "mamba_head_dim": 3, "ssm_state_size": 2, "n_groups": 2, "hybrid_override_pattern": "M-*",
     "intermediate_size": 7, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 4})";
-// The gated delta rule beside gated attention.
+// The gated delta rule, and gated attention.
 constexpr const char* kDelta =
     R"({"model_type": "qwen3_5_text", "vocab_size": 29, "hidden_size": 6, "linear_num_value_heads": 4,
     "linear_num_key_heads": 2, "linear_value_head_dim": 3, "linear_key_head_dim": 2, "num_hidden_layers": 2,

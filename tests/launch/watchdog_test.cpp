@@ -307,7 +307,7 @@ class WatchClient : public testing::Test {
 };
 
 // Open MPI 5 hands it the variable: `redco agent` would take the place of rank 0, and would make no progress.
-TEST_F(WatchClient, TheLaunchAgentOfMpirunIsNoRank) {
+TEST_F(WatchClient, TheLaunchAgentOfMpirunIsNotARank) {
   WatchServer s({.n_ranks = 1, .timeout = 5});
   const pid_t pid = rank(-1, text_of(s.address()), [] {
     for (int i = 0; i < 30 && !watchdog::is_watched(); ++i) usleep(10000);

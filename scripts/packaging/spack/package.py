@@ -1,4 +1,4 @@
-# A recipe for Spack 1.0 or later. In a repository of recipes of your own:
+# A recipe for Spack 1.0 or later. In your own repository of recipes:
 #
 #   spack repo create my-repo && spack repo add my-repo
 #   mkdir -p my-repo/spack_repo/my_repo/packages/redco && cp package.py my-repo/spack_repo/my_repo/packages/redco/

@@ -439,8 +439,8 @@ def index_ids(entry, n):
     return np.asarray(np.where(array < 0, array + n, array), dtype=np.int32, order="C")
 
 
-def constant(value, beside):
-    """A tensor of a number, a list or an array, next to one of the type `beside`."""
+def constant(value, like):
+    """A tensor of a number, a list or an array, for an op with one of the type `like`."""
     number = np.asarray(value).dtype.kind
-    return tensor(value, "int32" if beside == "int32" and number in "iub" else
-                  "float64" if beside == "float64" else "float32")
+    return tensor(value, "int32" if like == "int32" and number in "iub" else
+                  "float64" if like == "float64" else "float32")

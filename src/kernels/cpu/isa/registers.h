@@ -9,7 +9,7 @@
 //   floats_of_nibbles(p, upper)     the lower or the upper 4 bits of W bytes as floats
 //   words_of(const std::int8_t*)    2 W signed bytes as 16-bit integers
 //   add_neighbours(a, b)            of products of 16-bit integers: lane i is a[2i] b[2i] + a[2i+1] b[2i+1]
-//   add_byte_neighbours(a, b)       the same of bytes: a in [0, 127], b signed
+//   add_byte_neighbours(a, b)       the same of bytes: a is in [0, 127], b has signs
 //   every_fourth(p, stride)         16 bytes at p, p + stride, ...: as many as a vector holds
 //   scale_of(bits)                  one fp16 number
 //   scale_pair(p, first, second)    two neighbours of fp16
