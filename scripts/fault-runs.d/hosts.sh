@@ -198,7 +198,7 @@ fault slurm-node "2" "SLURM: a node of the job fails; SLURM requeues the job" 3
 try_slurm_node() { slurm_fault slurm_node; }
 # The command in an allocation of two nodes: it starts its ranks again, from the copies that a step of srun keeps.
 try_slurm_buddy() {
-  local rank pid left
+  local rank pid left i
   exec 8>/tmp/slurm.lock
   flock 8
   slurm stop >/dev/null 2>&1
@@ -224,6 +224,11 @@ try_slurm_buddy() {
   LOST=$(lost_of_starts)
   MESSAGE=$(grep -sE 'continuing from|restart [0-9]* of' "$ERR" | tail -n 1)
   ((AT_STEP >= STEPS - 1)) || expect_said 'continuing from the buddy checkpoint' "that it continues from the buddy checkpoint"
+  # The steps of srun end with their job, which salloc gives back without waiting for them.
+  for ((i = 0; i < MARGIN * 10; i++)); do
+    [[ -n $(processes_in "$TRY") ]] || break
+    sleep 0.1
+  done
   left=$(processes_in "$TRY")
   [[ -z $left ]] || { broke "processes left: $(names_of $left)" && send KILL $left; }
   compare
