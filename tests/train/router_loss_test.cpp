@@ -23,7 +23,7 @@
 namespace redco {
 namespace {
 
-constexpr i64 kRows = 5, kTokens = 9;
+constexpr i64 kTexts = 5, kLongest = 9;
 constexpr double kCoefficient = 0.5;
 constexpr const char* kBalanced =
     R"({"model_type": "mixtral", "hidden_size": 24, "intermediate_size": 16, "num_attention_heads": 4,
@@ -34,10 +34,10 @@ constexpr const char* kBalanced =
 // Rows of 9, 8, 7, ... tokens.
 std::vector<Example> texts() {
   redco::testing::Random random(5);
-  std::vector<Example> out(kRows);
-  for (i64 i = 0; i < kRows; ++i) {
+  std::vector<Example> out(kTexts);
+  for (i64 i = 0; i < kTexts; ++i) {
     out[i].ordinal = i;
-    for (i64 t = 0; t < kTokens - i; ++t)
+    for (i64 t = 0; t < kLongest - i; ++t)
       for (const char* field : {"input_ids", "labels"})
         out[i].ids[field].push_back(static_cast<i32>(random.below(31)));
     out[i].ids["labels"][0] = -100;
@@ -77,10 +77,10 @@ BalancedStep balanced_step(const Mesh& mesh, i64 per_micro_batch, StateSharding 
     std::vector<Batch> batches;
     std::vector<i64> offsets;
     const std::vector<Example> all = texts();
-    for (i64 first = 0; first < kRows; first += per_micro_batch) {
-      const i64 n = std::min(per_micro_batch, kRows - first);
+    for (i64 first = 0; first < kTexts; first += per_micro_batch) {
+      const i64 n = std::min(per_micro_batch, kTexts - first);
       const BatchShape shape{
-          .rows = n, .mine = shard_range(n, 1, mesh.dp(), c.coord().dp()), .length = kTokens - first};
+          .rows = n, .mine = shard_range(n, 1, mesh.dp(), c.coord().dp()), .length = kLongest - first};
       batches.push_back(
           pipeline->collate(std::span(all).subspan(static_cast<size_t>(first + shape.mine.begin),
                                                    static_cast<size_t>(shape.mine.size())),
@@ -105,20 +105,21 @@ BalancedStep one_batch() {
   const auto model = make_model(ModelConfig(kBalanced, "test"));
   redco::testing::on_mesh({1, 1}, [&](Context&) {
     const ParamTree params = balanced_params(*model, StateSharding::none).watched();
-    std::vector<i32> ids(kRows * kTokens), labels(ids.size(), -100), positions(ids.size()), mask(ids.size());
+    std::vector<i32> ids(kTexts * kLongest), labels(ids.size(), -100), positions(ids.size()),
+        mask(ids.size());
     double targets = 0, tokens = 0;
-    for (i64 r = 0; r < kRows; ++r)
-      for (i64 t = 0; t < kTokens; ++t) {
-        const size_t at = r * kTokens + t;
+    for (i64 r = 0; r < kTexts; ++r)
+      for (i64 t = 0; t < kLongest; ++t) {
+        const size_t at = r * kLongest + t;
         positions[at] = static_cast<i32>(t);
-        if (t >= kTokens - r) continue;
+        if (t >= kLongest - r) continue;
         ids[at] = texts()[r].ids["input_ids"][t];
         labels[at] = texts()[r].ids["labels"][t];
         mask[at] = 1;
         targets += t > 0;
         ++tokens;
       }
-    const Shape shape = {kRows, kTokens};
+    const Shape shape = {kTexts, kLongest};
     std::vector<Tensor> logits;
     const Tensor y = model->apply(params, {from_ids(shape, ids), from_ids(shape, positions), {}},
                                   {.train = true, .router_logits = &logits});
