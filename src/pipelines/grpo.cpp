@@ -329,7 +329,7 @@ class Grpo : public Pipeline {
     const i64 n = o.prompts_per_epoch, first = epoch * n;
     const std::vector<Example> asked = endless_examples(*train_data, first, n);
     std::vector<AnswerGroup> groups = groups_of(params, asked, first, 0, sums);
-    // Dynamic sampling. The further prompts have an order of their own, in which each round of each epoch has
+    // Dynamic sampling. The further prompts have a separate order, in which each round of each epoch has
     // its place, so a resumed run and all meshes draw the same ones.
     std::deque<std::vector<Example>> more;
     double resampled = 0;

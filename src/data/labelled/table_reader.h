@@ -2,8 +2,8 @@
 //
 // tsv: one row per line, tabs between cells; quotes have no meaning. csv: RFC 4180: commas between cells; a
 // cell may be quoted and then contain line breaks and doubled quotes. A csv file whose first line has no
-// comma outside of quotes, but semicolons or tabs, has these between its cells; the log says so. Blank lines
-// are skipped. Bytes that are not UTF-8 are kept.
+// comma outside of quotes, but semicolons or tabs, has these between its cells; the log mentions it. Blank
+// lines are skipped. Bytes that are not UTF-8 are kept.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// The sentences of a CoNLL file: a word and its columns per line, a blank line after each sentence.
+// The sentences of a CoNLL file: each line has one token and its columns, a blank line after each sentence.
 //
 //   EU NNP B-NP B-ORG
 //   rejects VBZ B-VP O
