@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """GRPO: compares redco with PyTorch for the same initial weights, the same recorded answers and steps.
 
-    PEER_PYTHON bench/accuracy/grpo.py --work /tmp/grpo [--iterations 3] [--loss grpo dapo dr_grpo]
+    PEER_PYTHON bench/accuracy/grpo.py --work /tmp/grpo [--iterations 3] [--loss grpo dapo dr_grpo sequence delta]
 
 PEER_PYTHON has torch and transformers. redco trains the model of configs/grpo/warm_start.yaml for some steps. From it,
-each loss_type trains one epoch of several passes through its own answers, with a reference (beta > 0). The checkpoint
+each loss trains one epoch of several passes through its own answers, with a reference (beta > 0). The checkpoint
 holds the answers, their log-probabilities and advantages. The peer is transformers' LlamaForCausalLM on the same
 folder, as policy and as reference, with these answers in redco's order, torch.optim.AdamW and clipping. After the first
 step probability ratios differ from 1, and some tokens are clipped. Losses are about 0.01 to 0.2 in size, so their
 absolute difference counts. It must be below 1e-5 in every step. It is mostly below 1e-7. One step of dapo has 7e-6, for
 which no cause was proved: AdamW can make updates as large as the learning rate from gradients that are rounding errors.
+sequence and delta are loss_type grpo with importance_sampling_level sequence and with delta, as TRL computes them.
 """
 import argparse
 import json
@@ -28,10 +29,10 @@ parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.R
 parser.add_argument("--work", required=True, help="folder for the data, checkpoints and logs")
 parser.add_argument("--redco", default=os.path.join(HERE, "..", "..", "build", "bin", "redco"))
 parser.add_argument("--iterations", type=int, default=3, help="passes through the answers")
-parser.add_argument("--loss", nargs="+", default=["grpo", "dapo", "dr_grpo"])
+parser.add_argument("--loss", nargs="+", default=["grpo", "dapo", "dr_grpo", "sequence", "delta"])
 args = parser.parse_args()
 torch.set_num_threads(1)
-PROMPTS, GROUP, BATCH, TOKENS, LEARNING_RATE, EPSILON, BETA, SEED = 16, 8, 32, 4, 3e-4, 0.2, 0.04, 42
+PROMPTS, GROUP, BATCH, TOKENS, LEARNING_RATE, EPSILON, DELTA, BETA, SEED = 16, 8, 32, 4, 3e-4, 0.2, 1.25, 0.04, 42
 STEPS = args.iterations * PROMPTS * GROUP // BATCH
 os.makedirs(args.work, exist_ok=True)
 
@@ -44,6 +45,8 @@ def redco(job, name, *words):
     return os.path.join(workdir, "checkpoints", "last"), os.path.join(workdir, "metrics.jsonl")
 
 
+LOSS_TYPE = {"sequence": "grpo", "delta": "grpo"}
+VARIANT = {"sequence": ["grpo.importance_sampling_level=sequence"], "delta": [f"grpo.delta={DELTA}"]}
 FOLDER, _ = redco("warm_start.yaml", "start", "train.max_steps=150")
 
 
@@ -73,14 +76,19 @@ def loss_of(kind, policy, reference, rows):
         mask[r, first - 1:len(ids) - 1] = 1
         sampled[r, first - 1:len(ids) - 1] = torch.tensor(log_probs)
     advantage = torch.tensor([r[3] for r in rows])[:, None]
-    ratio = torch.exp((mine - sampled) * mask)
-    gain = torch.minimum(ratio * advantage, ratio.clamp(1 - EPSILON, 1 + EPSILON) * advantage)
+    log_ratio = (mine - sampled) * mask
+    # TRL: importance_sampling_level sequence is GSPO; delta limits the ratio before the minimum
+    ratio = torch.exp(log_ratio.sum(-1, keepdim=True) / mask.sum(-1, keepdim=True) if kind == "sequence" else log_ratio)
+    limited = ratio.clamp(1 - EPSILON, 1 + EPSILON)
+    if kind == "delta":
+        ratio = ratio.clamp(max=DELTA)
+    gain = torch.minimum(ratio * advantage, limited * advantage)
     apart = (theirs - mine) * mask
     token = (BETA * (torch.exp(apart) - apart - 1) - gain) * mask
     clipped = ((gain < ratio * advantage) * mask).sum().item()
     if kind == "dapo":
         return token.sum() / mask.sum(), clipped
-    return (token.sum(-1) / (mask.sum(-1) if kind == "grpo" else TOKENS)).mean(), clipped
+    return (token.sum(-1) / (TOKENS if kind == "dr_grpo" else mask.sum(-1))).mean(), clipped
 
 
 def peer(kind, answers):
@@ -106,7 +114,8 @@ for kind in args.loss:
         "train.schedule=constant", "train.clip_grad_norm=1.0",
         f"train.global_batch_size={BATCH}", f"train.learning_rate={LEARNING_RATE}", f"grpo.prompts_per_epoch={PROMPTS}",
         f"grpo.num_generations={GROUP}", f"grpo.num_iterations={args.iterations}", f"grpo.max_new_tokens={TOKENS}",
-        f"grpo.epsilon={EPSILON}", f"grpo.epsilon_high={EPSILON}", f"grpo.beta={BETA}", f"grpo.loss_type={kind}")
+        f"grpo.epsilon={EPSILON}", f"grpo.epsilon_high={EPSILON}", f"grpo.beta={BETA}", f"grpo.loss_type={LOSS_TYPE.get(kind, kind)}",
+        *VARIANT.get(kind, []))
     with open(metrics, encoding="utf-8") as lines:
         ours = [j["loss"] for j in map(json.loads, lines) if "loss" in j]
     theirs, clipped = peer(kind, recorded(checkpoint))

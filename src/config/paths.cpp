@@ -73,12 +73,53 @@ Expanded expand(const std::string& path) {
   return out;
 }
 
+// The names of a range of numbers in braces, as the shards of web data sets are given: x-{000..002}.tar. The
+// width is that of the first number. Other braces stay.
+std::vector<std::string> expand_range(const std::string& path) {
+  const auto digits = [&](std::size_t at) {
+    std::size_t end = at;
+    while (end < path.size() && path[end] >= '0' && path[end] <= '9') ++end;
+    return end;
+  };
+  for (std::size_t open = path.find('{'); open != std::string::npos; open = path.find('{', open + 1)) {
+    const std::size_t first_end = digits(open + 1);
+    if (first_end == open + 1 || first_end - open > 10 || path.compare(first_end, 2, "..") != 0) continue;
+    const std::size_t last_end = digits(first_end + 2);
+    if (last_end == first_end + 2 || last_end - first_end > 11 || last_end == path.size() ||
+        path[last_end] != '}')
+      continue;
+    const std::string width = path.substr(open + 1, first_end - open - 1);
+    const long first = std::stol(width),
+               last = std::stol(path.substr(first_end + 2, last_end - first_end - 2));
+    constexpr long kMost = 100'000;
+    if (last < first || last - first >= kMost)
+      throw UsageError("'{}': expected a range of at most {} files in braces, the smaller number first",
+                       excerpt(path), kMost);
+    std::vector<std::string> out;
+    for (long n = first; n <= last; ++n) {
+      std::string number = std::to_string(n);
+      if (number.size() < width.size()) number.insert(0, width.size() - number.size(), '0');
+      for (std::string& rest : expand_range(path.substr(last_end + 1)))
+        out.push_back(path.substr(0, open) + number + rest);
+    }
+    return out;
+  }
+  return {path};
+}
+
 }  // namespace
 
 std::string expand_path(const std::string& path) { return path.empty() ? path : expand(path).path; }
 
 std::vector<std::string> expand_files(const std::string& path) {
   if (path.empty()) return {path};
+  if (!exists(expand(path).path))
+    if (const auto range = expand_range(path); range.size() > 1 || range[0] != path) {
+      std::vector<std::string> files;
+      for (const std::string& one : range)
+        for (std::string& file : expand_files(one)) files.push_back(std::move(file));
+      return files;
+    }
   const Expanded e = expand(path);
   if (path.find_first_of(kWild) == std::string::npos || exists(e.path)) return {e.path};
   glob_t found{};

@@ -50,10 +50,11 @@ void DataSettings::visit(SettingsVisitor& v) {
        "format", format,
        "file format. text: plain UTF-8 text; jsonl: one JSON object per line, with the keys that "
        "data.fields names; json: an array of such objects, or objects of several lines; tsv, csv, "
-       "parquet, arrow: tables with such columns; parallel: pairs of text files with one line per example; "
-       "~: known from the file names (.txt, .jsonl, .ndjson, .json, .tsv, .csv, each also with .gz or "
-       ".zst, .parquet and .arrow); another ending is an error")
-      .one_of({"text", "jsonl", "json", "tsv", "csv", "parquet", "arrow", "parallel"})
+       "parquet, arrow: tables with such columns; webdataset: tar archives of files by key (1.png, 1.txt, 1.cls, 1.json); conll: a word and its columns per line, a blank line after each "
+       "sentence; parallel: pairs of text files with one line per example; "
+       "~: known from the file names (.txt, .jsonl, .ndjson, .json, .tsv, .csv, .conll, each also with .gz or "
+       ".zst, .parquet, .arrow and .tar); another ending is an error")
+      .one_of({"text", "jsonl", "json", "tsv", "csv", "parquet", "arrow", "webdataset", "conll", "parallel"})
       .on_resume(OnResume::error)
       .decided_by(DecidedBy::job);
   v.field("documents", documents,
@@ -187,13 +188,18 @@ ExampleFields ExampleFields::without_shared() const {
   return f;
 }
 
+const char* const kKnownEndings =
+    ".txt (text), .jsonl, .ndjson, .json, .csv, .tsv, .conll (each also with .gz or .zst), .parquet, .arrow and "
+    ".tar (webdataset)";
+
 std::string format_by_name(const std::string& path) {
   if (is_builtin(path)) return "jsonl";
   const std::string name = name_unpacked(path);
   if (name.ends_with(".txt")) return "text";
   if (name.ends_with(".jsonl") || name.ends_with(".ndjson")) return "jsonl";
-  for (const std::string format : {"json", "tsv", "csv", "parquet", "arrow"})
+  for (const std::string format : {"json", "tsv", "csv", "parquet", "arrow", "conll"})
     if (name.ends_with("." + format)) return format;
+  if (name.ends_with(".tar")) return "webdataset";
   return "";
 }
 

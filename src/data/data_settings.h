@@ -101,13 +101,16 @@ struct ExampleFields {
           {"token_classification"});
     found("spans", spans, "the list of entities in the text, {start, end, label} in characters",
           "spans, entities", {"token_classification"});
-    found("question", question, "the question", "question", {"question_answering", "multiple_choice"});
-    found("context", context, "the text that contains the answer", "context, passage",
+    found("question", question, "the question", "question; multiple choice: also prompt, sent2, goal",
+          {"question_answering", "multiple_choice"});
+    found("context", context, "the text that contains the answer",
+          "context, passage; multiple choice: also ctx, article, sent1",
           {"question_answering", "multiple_choice"});
     found("answers", answers,
           "the answers: {text: [...], answer_start: [...]}, or a list of {text, answer_start}",
           "answers, answer", {"question_answering"});
-    found("choices", choices, "the list of choices", "choices, endings, options", {"multiple_choice"});
+    found("choices", choices, "the list of choices", "choices, endings, options; and ending0, ending1, ...",
+          {"multiple_choice"});
     v.field("features", features,
             "keys or columns of the input numbers of models on feature vectors; a key may hold a list")
         .one_or_more()
@@ -206,13 +209,12 @@ struct DataSettings {
   }
 };
 
-// The format of a data file by its name: text (.txt), jsonl (.jsonl, .ndjson, builtin:NAME), json, tsv or
-// csv, each also compressed, parquet or arrow; "" if the name does not tell.
+// The format of a data file by its name: text (.txt), jsonl (.jsonl, .ndjson, builtin:NAME), json, tsv, csv
+// or conll, each also compressed, parquet or arrow; "" if the name does not tell.
 std::string format_by_name(const std::string& path);
 // Whether the name has an ending that is neither a format's nor usual for plain text, such as .xlsx.
 bool has_unknown_ending(const std::string& path);
 // The known endings, for messages.
-inline constexpr const char* kKnownEndings =
-    ".txt (text), .jsonl, .ndjson, .json, .csv, .tsv (each also with .gz or .zst), .parquet and .arrow";
+extern const char* const kKnownEndings;
 
 }  // namespace redco

@@ -8,6 +8,7 @@
 #include "base/words.h"
 #include "data/builtin/builtin.h"
 #include "data/index/data_folders.h"
+#include "data/text/record_lines.h"
 #include "job/job_config.h"
 #include "pipelines/pipelines.h"
 
@@ -29,11 +30,19 @@ std::string words_of_names(const std::vector<std::string>& files, const std::str
 std::vector<std::string> files_of(const JobConfig& job, const std::string& key, const std::string& folder,
                                   bool evaluation, bool log) {
   const FolderFiles found = files_of_folder(folder, job.data.format, evaluation);
+  if (!found.image.empty())
+    if (const std::string split = folder_of_image_split(folder, evaluation); !split.empty()) {
+      if (log)
+        info("[data] {}: the folder {} has splits; this is {}", key, excerpt(folder, 200),
+             excerpt(split, 200));
+      return files_of(job, key, split, evaluation, log);
+    }
   const PipelineInfo* pipeline = pipeline_info(job.pipeline);
   const bool files_only = pipeline && pipeline->reads_files_only;
   // Built-in pipelines that read folders of images also read tables in folders below.
   const bool images = !pipeline || !found.below || !found.image.empty() || found.format == "text";
-  if (!files_only && (found.files.empty() || (found.has_folders && images))) return {folder};
+  const bool described = !found.files.empty() && std::ranges::all_of(found.files, is_image_table);
+  if (!files_only && !described && (found.files.empty() || (found.has_folders && images))) return {folder};
   const std::string path = excerpt(folder, 200);
   // Texts among images: a built-in pipeline reads the images.
   if (!files_only && !found.image.empty() && found.format == "text" && !job.data.format) {

@@ -77,7 +77,10 @@ std::size_t common_beginning(const Record& r, const std::string& a, const std::s
       static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
   while (n > 0 && n < a.size() && (static_cast<unsigned char>(a[n]) & 0xC0) == 0x80) --n;
   if (n > 0 && a[n - 1] == ' ') --n;
-  if (n == 0) r.fail("no \"prompt\", and \"chosen\" and \"rejected\" have no common beginning");
+  if (n == 0)
+    r.fail(
+        "no \"prompt\", and \"chosen\" and \"rejected\" have no common beginning. data.fields.prompt names another "
+        "key, such as question");
   return n;
 }
 
@@ -179,7 +182,9 @@ Preference preference_of_record(const Tokenizer& tokenizer, const ChatTemplate* 
       for (ChatJson& a : answers) a.erase(a.begin());
     }
     if (prompt.empty())
-      r.fail("no \"prompt\", and \"chosen\" and \"rejected\" do not begin with the same message");
+      r.fail(
+          "no \"prompt\", and \"chosen\" and \"rejected\" do not begin with the same message. data.fields.prompt names "
+          "another key");
   }
   const ChatVariables variables = chat_variables(ChatJson::parse(r.json()));
   for (const int k : {0, 1}) {

@@ -81,6 +81,8 @@ struct GrpoSettings {
   double epsilon = 0.2, epsilon_high = 0.2, beta = 0;
   std::optional<double> delta;
   bool scale_rewards = true, mask_truncated_completions = false;
+  i64 dynamic_sampling_rounds = 0;
+  std::optional<i64> soft_punish_cache;
 
   void visit(SettingsVisitor& v) {
     v.field("reward", reward,
@@ -127,6 +129,18 @@ struct GrpoSettings {
         .on_resume(OnResume::note);
     v.field("mask_truncated_completions", mask_truncated_completions,
             "answers without an end token do not count in the loss (overlong filtering of DAPO)")
+        .on_resume(OnResume::note);
+    v.field("dynamic_sampling_rounds", dynamic_sampling_rounds,
+            "dynamic sampling of DAPO: groups whose rewards are all equal are replaced by groups of other "
+            "prompts, at most this many times in an epoch; 0: never")
+        .at_least(0)
+        .at_most(1 << 10)
+        .on_resume(OnResume::note);
+    v.field(
+         "soft_punish_cache", soft_punish_cache,
+         "overlong reward shaping of DAPO: answers of the last soft_punish_cache tokens below max_new_tokens "
+         "lose a part of 1 that grows from 0 to 1; at most max_new_tokens; ~: none")
+        .at_least(1)
         .on_resume(OnResume::note);
     v.field("importance_sampling_level", importance_sampling_level,
             "probability ratio of the loss. token: of each token; sequence: the geometric mean over the "

@@ -12,6 +12,7 @@
 #include "data/builtin/builtin.h"
 #include "data/index/cached_index.h"
 #include "data/index/source_files.h"
+#include "data/text/field_hints.h"
 #include "data/text/record_lines.h"
 #include "pipeline/indexed_data.h"
 #include "pipeline/record_file.h"
@@ -58,7 +59,8 @@ const RecordJson& need(const Record& r, const RecordJson& object, const std::str
     std::vector<std::string> keys;
     for (const auto& [name, value] : object.items()) keys.push_back(name);
     const std::string near = nearest(key, keys);
-    r.fail(fmt::format("no \"{}\"{}", key, near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near)));
+    r.fail(fmt::format("no \"{}\"; {}", key,
+                       near.empty() ? listed_keys(keys) : fmt::format("did you mean \"{}\"?", near)));
   }
   if (!right(*it)) r.fail(fmt::format("\"{}\" is of type {}; expected {}", key, it->type_name(), what));
   return *it;

@@ -229,9 +229,9 @@ std::vector<std::vector<double>> score_shares(i64 n, i64 width, const ScoreShare
   return out;
 }
 
-std::vector<Example> endless_examples(const Dataset& data, i64 first, i64 n) {
+std::vector<Example> endless_examples(const Dataset& data, i64 first, i64 n, u64 stream) {
   std::vector<Example> out;
-  const u64 seed = Context::current().random.seed;
+  const u64 seed = Context::current().random.seed ^ stream;
   for (i64 k = first; k < first + n; ++k) {
     const EpochOrder order(data.size(), seed, static_cast<u64>(k / data.size()));
     out.push_back(data.get(order.at(k % data.size())));

@@ -49,8 +49,8 @@ using ScoreShare = std::function<std::vector<std::vector<double>>(const std::vec
 std::vector<std::vector<double>> score_shares(i64 n, i64 width, const ScoreShare& f);
 
 // Examples [first, first + n) of an endless sequence that visits all of `data`, in a random order, before it
-// repeats one. Every call gives the same.
-std::vector<Example> endless_examples(const Dataset& data, i64 first, i64 n);
+// repeats one. Every call gives the same. Another stream has another order.
+std::vector<Example> endless_examples(const Dataset& data, i64 first, i64 n, u64 stream = 0);
 
 // A data set's fingerprint without the digest of the examples that one epoch made (EpochExamples): what all
 // epochs share. A run that resumes inside of an epoch must have its examples, one that begins an epoch makes

@@ -1,5 +1,5 @@
-// Group relative policy optimization (Shao et al. 2024): reinforcement learning from rewards that a program
-// can verify. An epoch samples a group of answers to each of some prompts, then trains on them:
+// Group relative policy optimization (Shao et al. 2024): reinforcement learning from rewards that a
+// program can verify. An epoch samples a group of answers to each of some prompts, then trains on them:
 //
 //   A = (reward - mean of the group) / (its standard deviation + 1e-4)        of each answer
 //   loss of a token = -min(r A, clip(r, 1 - epsilon, 1 + epsilon_high) A) + beta KL
@@ -10,6 +10,7 @@
 // batch (Yu et al. 2025); dr_grpo divides each answer's sum by max_new_tokens (Liu et al. 2025).
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
@@ -34,12 +35,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The record with its prompt and expected answer under these names: "question" and "answer", as in GSM8K, are
-// read where they are missing. Commands get the model's answer as "answer".
+// The record with its prompt and expected answer under these names: "question" and "answer", as in GSM8K, or
+// "ground_truth" or "solution" are read where they are missing. Commands get the model's answer as "answer".
 Record with_usual_keys(const Record& r) {
   Json j = Json::parse(r.json());
-  for (const auto& [known, usual] : {std::pair("question", "prompt"), std::pair("answer", "completion")})
-    if (!r.has(usual) && r.has(known)) {
+  for (const auto& [known, usual] :
+       {std::pair("question", "prompt"), std::pair("answer", "completion"),
+        std::pair("ground_truth", "completion"), std::pair("solution", "completion")})
+    if ((!j.contains(usual) || j[usual].is_null()) && r.has(known)) {
       j[usual] = j[known];
       j.erase(known);
     }
@@ -173,6 +176,7 @@ class Grpo : public Pipeline {
 
  private:
   static constexpr const char* kRewardModel = "reward";
+  static constexpr u64 kFurther = 0x6461706f;  // of the seed of dynamic sampling: its order and its draws
 
   bool by_sequence() const { return settings->grpo.importance_sampling_level == "sequence"; }
 
@@ -263,47 +267,116 @@ class Grpo : public Pipeline {
     return values;
   }
 
-  EpochExamples::Made roll_out(const ParamTree& params, i64 epoch) const {
+  // A prompt with its answers and their rewards, before overlong reward shaping.
+  struct AnswerGroup {
+    const Example* asked;
+    std::vector<Rollout> answers;
+    std::vector<double> rewards;
+
+    bool mixed() const {
+      return std::ranges::any_of(group_advantages(rewards, true), [](double a) { return a != 0; });
+    }
+  };
+  // Sums over all sampled answers of an epoch.
+  struct Sums {
+    std::vector<std::vector<double>> values;  // [rewards][answers]
+    double tokens = 0, ended = 0;
+  };
+
+  // Samples a group for each prompt. key: of the random draws of the first prompt; those of another stream
+  // are others. Collective.
+  std::vector<AnswerGroup> groups_of(const ParamTree& params, std::span<const Example> asked, i64 key,
+                                     u64 stream, Sums& sums) const {
     const GrpoSettings& o = settings->grpo;
-    const i64 first = epoch * o.prompts_per_epoch;
-    const std::vector<Example> asked = endless_examples(*train_data, first, o.prompts_per_epoch);
     std::vector<std::vector<i32>> prompts;
     for (const Example& e : asked) prompts.push_back(e.ids.at("prompt"));
     TextGeneration g = settings->generation;
     g.settings = {.max_new_tokens = o.max_new_tokens,
                   .temperature = 1,
                   .num_return_sequences = o.num_generations,
-                  .seed = static_cast<i64>(Context::current().random.seed)};
-    const auto groups = sample(*this, params, prompts, g, first);
-    const std::vector<std::vector<double>> values = rewards_of(params, asked, groups);
-    EpochExamples::Made made;
+                  .seed = static_cast<i64>(Context::current().random.seed ^ stream)};
+    auto answers = sample(*this, params, prompts, g, key);
+    const std::vector<std::vector<double>> values = rewards_of(params, asked, answers);
+    sums.values.resize(values.size());
+    for (std::size_t r = 0; r < values.size(); ++r)
+      sums.values[r].insert(sums.values[r].end(), values[r].begin(), values[r].end());
+    std::vector<AnswerGroup> groups;
     std::size_t at = 0;  // of the answer
-    double tokens = 0, ended = 0, mixed = 0;
-    for (std::size_t p = 0; p < groups.size(); ++p) {
-      std::vector<double> rewards;
-      for (std::size_t i = 0; i < groups[p].size(); ++i, ++at) {
-        double& sum = rewards.emplace_back(0);
-        for (std::size_t r = 0; r < values.size(); ++r) sum += this->rewards().weight(r) * values[r][at];
+    for (std::size_t p = 0; p < answers.size(); ++p) {
+      AnswerGroup& group = groups.emplace_back(AnswerGroup{&asked[p], std::move(answers[p]), {}});
+      for (const Rollout& r : group.answers) {
+        double& sum = group.rewards.emplace_back(0);
+        for (std::size_t k = 0; k < values.size(); ++k) sum += rewards().weight(k) * values[k][at];
+        ++at;
+        sums.tokens += static_cast<double>(r.ids.size());
+        sums.ended += r.finish_reason == "eos";
+      }
+    }
+    return groups;
+  }
+
+  // DAPO's soft overlong punishment (Yu et al. 2025, eq. 13): 0 to -1 for an answer of n tokens.
+  double overlong(std::size_t n) const {
+    const GrpoSettings& o = settings->grpo;
+    if (!o.soft_punish_cache) return 0;
+    const i64 free = o.max_new_tokens - *o.soft_punish_cache;
+    return -std::max(
+        0., static_cast<double>(static_cast<i64>(n) - free) / static_cast<double>(*o.soft_punish_cache));
+  }
+
+  EpochExamples::Made roll_out(const ParamTree& params, i64 epoch) const {
+    const GrpoSettings& o = settings->grpo;
+    if (o.soft_punish_cache.value_or(1) > o.max_new_tokens)
+      throw UsageError("[grpo] soft_punish_cache={} is more than max_new_tokens={}; use at most that",
+                       *o.soft_punish_cache, o.max_new_tokens);
+    Sums sums;
+    const i64 n = o.prompts_per_epoch, first = epoch * n;
+    const std::vector<Example> asked = endless_examples(*train_data, first, n);
+    std::vector<AnswerGroup> groups = groups_of(params, asked, first, 0, sums);
+    // Dynamic sampling. The further prompts have a separate order, in which each round of each epoch has
+    // its place, so a resumed run and all meshes draw the same ones.
+    std::deque<std::vector<Example>> more;
+    double resampled = 0;
+    for (i64 round = 0; round < o.dynamic_sampling_rounds; ++round) {
+      std::vector<AnswerGroup*> equal;
+      for (AnswerGroup& g : groups)
+        if (!g.mixed()) equal.push_back(&g);
+      if (equal.empty()) break;
+      const i64 at = (epoch * o.dynamic_sampling_rounds + round) * n;
+      more.push_back(endless_examples(*train_data, at, static_cast<i64>(equal.size()), kFurther));
+      std::vector<AnswerGroup> others = groups_of(params, more.back(), at, kFurther, sums);
+      for (std::size_t k = 0; k < equal.size(); ++k) *equal[k] = std::move(others[k]);
+      resampled += static_cast<double>(equal.size());
+    }
+    EpochExamples::Made made;
+    double mixed = 0, shaped = 0;
+    for (const AnswerGroup& g : groups) {
+      std::vector<double> rewards = g.rewards;
+      for (std::size_t i = 0; i < rewards.size(); ++i) {
+        const double punished = overlong(g.answers[i].ids.size());
+        rewards[i] += punished;
+        shaped += punished;
       }
       const std::vector<double> advantages = group_advantages(rewards, o.scale_rewards);
       mixed += std::ranges::any_of(advantages, [](double a) { return a != 0; });
-      for (std::size_t i = 0; i < groups[p].size(); ++i) {
-        const Rollout& r = groups[p][i];
+      for (std::size_t i = 0; i < g.answers.size(); ++i) {
+        const Rollout& r = g.answers[i];
         Example& e = made.examples.emplace_back();
-        e.ids["answer"] = prompts[p];
+        e.ids["answer"] = g.asked->ids.at("prompt");
         e.ids["answer"].insert(e.ids["answer"].end(), r.ids.begin(), r.ids.end());
         e.values["log_probs"] = r.log_probs;
         e.values["advantage"] = {static_cast<float>(advantages[i])};
         e.values["counts"] = {o.mask_truncated_completions && r.finish_reason == "length" ? 0.F : 1.F};
-        tokens += static_cast<double>(r.ids.size());
-        ended += r.finish_reason == "eos";
       }
     }
-    const auto n = static_cast<double>(made.examples.size()), n_groups = static_cast<double>(groups.size());
-    made.notes = means_of(values, "reward_");
-    made.notes["answer_length"] = tokens / n;
-    made.notes["ended"] = ended / n;
-    made.notes["mixed_groups"] = mixed / n_groups;
+    const auto sampled = static_cast<double>(sums.values.empty() ? 0 : sums.values[0].size());
+    made.notes = means_of(sums.values, "reward_");
+    made.notes["answer_length"] = sums.tokens / sampled;
+    made.notes["ended"] = sums.ended / sampled;
+    made.notes["mixed_groups"] = mixed / static_cast<double>(groups.size());
+    if (o.dynamic_sampling_rounds > 0) made.notes["resampled_groups"] = resampled;
+    if (o.soft_punish_cache)
+      made.notes["overlong_penalty"] = shaped / static_cast<double>(made.examples.size());
     return made;
   }
 

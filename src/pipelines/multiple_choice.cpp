@@ -93,23 +93,26 @@ class MultipleChoice : public Pipeline {
  private:
   Example example(const Record& r, bool labelled) const {
     const ExampleFields& f = settings->data.fields;
-    const std::string question = key_of(r, f.question, {"question", "prompt"}),
-                      context = key_of(r, f.context, {"context", "passage"}),
-                      choices = key_of(r, f.choices, {"choices", "endings", "options"});
+    const std::string question = key_of(r, f.question,
+                                        {"question", "prompt", "question_stem", "sent2", "goal", "sentence"}),
+                      context = key_of(r, f.context, {"context", "passage", "ctx", "article", "sent1"});
     if (question.empty() && context.empty())
-      r.fail("no question; expected the key question, prompt or context");
-    if (choices.empty()) r.fail("no choices; expected the key choices, endings or options");
+      r.fail(
+          "no question; expected the key question, prompt, context or ctx, or another one that "
+          "data.fields.question names");
     TextGroup g;
     const std::string asked = question.empty() ? "" : r.text(question);
     g.first = context.empty() ? asked : r.text(context);
-    g.texts = r.texts(choices);
+    const Choices choices = choices_of(r, f.choices);
+    g.texts = choices.texts;
     if (g.texts.size() < 2)
-      r.fail(fmt::format("\"{}\" has {}; expected 2 or more", choices, counted(g.texts.size(), "choice")));
+      r.fail(
+          fmt::format("\"{}\" has {}; expected 2 or more", choices.key, counted(g.texts.size(), "choice")));
     if (const std::string label = key_of(r, {}, {"label", "answer", "answerKey"}); labelled) {
       if (label.empty())
         r.fail("no label; expected the index or the text of the right choice under label or answer");
       g.labels.assign(g.texts.size(), 0);
-      g.labels[right_choice(r, label, g.texts)] = 1;
+      g.labels[right_choice(r, label, choices)] = 1;
     }
     ChoiceJson kept;
     if (!context.empty()) kept["context"] = g.first;
@@ -127,14 +130,49 @@ class MultipleChoice : public Pipeline {
     }
   }
 
-  // The index of the right choice: a number from 0, a letter from A, or the text of the choice.
-  static size_t right_choice(const Record& r, const std::string& key,
-                             const std::vector<std::string>& choices) {
+  struct Choices {
+    std::string key;  // for messages
+    std::vector<std::string> texts, names;
+  };
+  // A list of texts; ARC's {"text": [...], "label": ["A", ...]}, whose labels are the names of the choices;
+  // or a key per choice, ending0, ending1, ..., whose numbers are the names if the answer is under "answer".
+  static Choices choices_of(const Record& r, const std::optional<std::string>& named) {
+    Choices c{key_of(r, named, {"choices", "endings", "options"}), {}, {}};
+    if (!c.key.empty() && !ChoiceJson::parse(r.json(c.key)).is_object()) {
+      c.texts = r.texts(c.key);
+      return c;
+    }
+    if (!c.key.empty()) {
+      const Record both(r.json(c.key), r.where() + ": \"" + c.key + "\"");
+      c.texts = both.texts("text");
+      c.names = both.texts("label");
+      if (c.names.size() != c.texts.size()) both.fail("\"text\" and \"label\" have different lengths");
+      return c;
+    }
+    for (const std::string stem : {"ending", "option", "answer", "choice", "sol"})
+      for (const int first : {0, 1}) {
+        for (int k = first; r.has(stem + std::to_string(k)); ++k) {
+          c.texts.push_back(r.text(stem + std::to_string(k)));
+          c.names.push_back(r.has("answer") ? std::to_string(k) : "");
+        }
+        c.key = stem + std::to_string(first);
+        if (c.texts.size() > 1) return c;
+        c.texts.clear(), c.names.clear();
+      }
+    r.fail(
+        "no choices; expected the key choices, endings or options, or ending0, ending1, ..., or another key "
+        "that data.fields.choices names");
+  }
+
+  // The index of the right choice: its name, a number from 0, a letter from A, or the text of the choice.
+  static size_t right_choice(const Record& r, const std::string& key, const Choices& choices) {
     const ChoiceJson v = ChoiceJson::parse(r.json(key));
     const std::string s = v.is_string() ? v.get<std::string>() : v.dump();
-    const auto n = static_cast<i64>(choices.size());
-    if (const auto at = std::ranges::find(choices, s); v.is_string() && at != choices.end())
-      return static_cast<size_t>(at - choices.begin());
+    const auto n = static_cast<i64>(choices.texts.size());
+    if (const auto at = std::ranges::find(choices.names, s); at != choices.names.end() && !s.empty())
+      return static_cast<size_t>(at - choices.names.begin());
+    if (const auto at = std::ranges::find(choices.texts, s); v.is_string() && at != choices.texts.end())
+      return static_cast<size_t>(at - choices.texts.begin());
     i64 index = -1;
     if (!s.empty() && s.size() < 6 && std::ranges::all_of(s, [](char c) { return c >= '0' && c <= '9'; }))
       index = std::stol(s);

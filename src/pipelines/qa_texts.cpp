@@ -48,11 +48,6 @@ QaText read_qa_text(const Record& r, const ExampleFields& fields) {
   const std::string question = key_of(r, fields.question, {"question"}),
                     context = key_of(r, fields.context, {"context", "passage"}),
                     answers = key_of(r, fields.answers, {"answers", "answer"});
-  // The files of SQuAD's authors hold all articles in one object.
-  if (question.empty() && (r.has("paragraphs") || r.has("data")))
-    r.fail(
-        "articles with paragraphs, as in the files of SQuAD's site; expected a record per question: question, "
-        "context, answers. The data set rajpurkar/squad on Hugging Face has this form, as Parquet");
   if (question.empty()) r.fail("no question; data.fields.question names another key");
   if (context.empty()) r.fail("no context; data.fields.context names another key");
   QaText out{r.text(question), r.text(context), std::nullopt};

@@ -100,7 +100,8 @@ TEST_F(Cli, RolloutsResumeAtTheEndOfAnEpoch) {
         "pipeline: grpo\n"
         "model: {arch: gpt2, tokenizer: bytes, n_embd: 16, n_layer: 1, n_head: 2, n_positions: 40}\n"
         "data: {train: t.jsonl}\n"
-        "grpo: {reward: contains, max_new_tokens: 6, num_generations: 4, prompts_per_epoch: 2}\n"
+        "grpo: {reward: contains, max_new_tokens: 6, num_generations: 4, prompts_per_epoch: 2,\n"
+        "  dynamic_sampling_rounds: 2, soft_punish_cache: 6}\n"
         "train: {global_batch_size: 8, schedule: constant, warmup_ratio: 0}\n"
         "parallel: {threads_per_rank: 1}\n");
   good({"train", "job.yaml", "train.max_steps=3", "workdir=straight"});
@@ -109,6 +110,10 @@ TEST_F(Cli, RolloutsResumeAtTheEndOfAnEpoch) {
   for (const std::string file : {"model.safetensors", "training/state.json"})
     EXPECT_TRUE(read("straight/checkpoints/last/" + file) == read("resumed/checkpoints/last/" + file))
         << file;
+  // No answer of a random model is right, so both groups are replaced twice; most answers are too long.
+  const std::string metrics = read("straight/metrics.jsonl");
+  EXPECT_THAT(metrics, HasSubstr("\"resampled_groups\":4"));
+  EXPECT_THAT(metrics, HasSubstr("\"overlong_penalty\":-"));
 }
 
 // The text model of `models:` has the tokenizer.
@@ -181,7 +186,8 @@ INSTANTIATE_TEST_SUITE_P(
                      "grpo/warm_start",
                      {"model.path=start/checkpoints/last", "grpo.prompts_per_epoch=8",
                       "train.global_batch_size=32", "train.n_epochs=~", "eval.every_n_epochs=~",
-                      "grpo.beta=0.1", "models.reference={path: start/checkpoints/last}"}}),
+                      "grpo.beta=0.1", "models.reference={path: start/checkpoints/last}",
+                      "grpo.dynamic_sampling_rounds=1", "grpo.soft_punish_cache=2"}}),
     [](const auto& info) { return info.param.name.substr(0, info.param.name.find('/')); });
 
 }  // namespace

@@ -69,6 +69,13 @@ TEST_F(PathsTest, PatternsGiveSortedFiles) {
   test::spill(dir_ / "odd[1].a", "x");
   EXPECT_THAT(expand_files("$REDCO_TEST_WILD.*"), ElementsAre(in("odd[1].a")));
   EXPECT_THROW(expand_files(in("*.csv")), UsageError);
+  // Ranges of numbers in braces; the files need not exist.
+  EXPECT_THAT(expand_files(in("x-{08..10}.tar")),
+              ElementsAre(in("x-08.tar"), in("x-09.tar"), in("x-10.tar")));
+  EXPECT_THAT(expand_files("{a}{1..2}{0..1}"), ElementsAre("{a}10", "{a}11", "{a}20", "{a}21"));
+  EXPECT_THAT(expand_files("{a..b}{1.2}"), ElementsAre("{a..b}{1.2}"));
+  EXPECT_THROW(expand_files("{2..1}"), UsageError);
+  EXPECT_THROW(expand_files("{0..999999999}"), UsageError);
   EXPECT_THAT(expand_files("builtin:chat"), ElementsAre("builtin:chat"));
 }
 

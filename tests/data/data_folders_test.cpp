@@ -101,6 +101,16 @@ TEST(DataFolders, SplitsOfNames) {
 }
 
 // save_to_disk of the library datasets.
+TEST(DataFolders, SplitsOfImageFolders) {
+  const test::TempDir dir(test::TempDir::in_memory);
+  for (const char* folder : {"a/train", "a/val", "a/test", "b/train", "b/bus", "c/train"})
+    std::filesystem::create_directories(dir / folder);
+  EXPECT_EQ(folder_of_image_split(dir / "a", false), dir / "a/train");
+  EXPECT_EQ(folder_of_image_split(dir / "a", true), dir / "a/val");
+  EXPECT_EQ(folder_of_image_split(dir / "b", false), "");  // classes
+  EXPECT_EQ(folder_of_image_split(dir / "c", true), "");
+}
+
 TEST(DataFolders, SavedDataSets) {
   const test::TempDir dir{test::TempDir::in_memory};
   for (const std::string folder : {"d", "d/train", "d/dev"})
@@ -137,6 +147,8 @@ TEST(DataFolders, FormatsByName) {
                                      {"builtin:chat", "jsonl"},
                                      {"a.json.gz", "json"},
                                      {"a.parquet", "parquet"},
+                                     {"a-000001.tar", "webdataset"},
+                                     {"a.conll.gz", "conll"},
                                      {"a.arrow", "arrow"},
                                      {"a.xlsx", ""},
                                      {"a.zst", ""}})

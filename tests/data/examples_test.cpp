@@ -174,6 +174,9 @@ TEST_F(Examples, EveryBadLineIsNamedWithItsReason) {
        "no \"text\" or \"prompt\" or \"messages\" or \"instruction\" or \"conversations\"; its keys are "
        "texts"},
       {"{}", "its keys are none"},
+      {R"({"id": 1, "inputs": "a", "targets": "b"})",
+       "data.fields='{instruction: inputs, output: targets}' reads records of this form"},
+      {R"({"text": "a", "parent_id": null, "role": "prompter"})", "one message of a conversation"},
       {R"({"text": 3})", "\"text\" is not a text but number"},
       {R"({"text": ""})", "the text is empty"},
       {R"({"text": "a", "text": "b"})", "the key \"text\" is given twice"},

@@ -11,6 +11,7 @@
 #include "data/images/image_folder.h"
 #include "data/images/image_source.h"
 #include "data/images/image_text.h"
+#include "data/text/webdataset.h"
 #include "support/error_text.h"
 #include "support/temp_dir.h"
 
@@ -62,6 +63,83 @@ std::string tree(const TempDir& dir, const std::vector<std::string>& names, bool
   return dir / "a";
 }
 
+// A member of a tar archive.
+std::string tar_of(const std::string& name, const std::string& bytes, char type = '0') {
+  std::string h(512, '\0');
+  h.replace(0, name.size(), name);
+  h.replace(124, 11, fmt::format("{:011o}", bytes.size()));
+  h[156] = type;
+  h.replace(257, 5, "ustar");
+  h.replace(148, 8, 8, ' ');
+  i64 sum = 0;
+  for (const char c : h) sum += static_cast<unsigned char>(c);
+  h.replace(148, 7, fmt::format("{:06o}", sum) + '\0');
+  return h + bytes + std::string((512 - bytes.size() % 512) % 512, '\0');
+}
+
+// Texts and labels of a web data set are in the records; images are read from their places.
+TEST(Webdataset, SamplesAreFilesOfOneKey) {
+  const TempDir dir;
+  const std::string name(120, 'n');  // longer than a header's
+  const std::string tar = tar_of("a", "", '5') + tar_of("a/1.png", kPng) + tar_of("a/1.cls", "3\n") +
+                          tar_of("././@LongLink", name + ".txt", 'L') + tar_of("nnn", "a text") +
+                          tar_of("pax", "15 path=b.json\n", 'x') + tar_of("z", R"({"id": 7, "image": "x"})") +
+                          tar_of("b.JPG", kPng) + tar_of("c.json", "[") + std::string(1024, '\0');
+  spill(dir / "x.tar", tar);
+  WebdatasetSamples samples(dir / "x.tar");
+  std::string json;
+  ASSERT_TRUE(samples.next(json));
+  const auto first = nlohmann::json::parse(json);
+  EXPECT_EQ(first, nlohmann::json({{"image", "x.tar@1024+" + std::to_string(kPng.size()) + ":a/1.png"},
+                                   {"label", "3"},
+                                   {"id", "a/1"}}));
+  EXPECT_EQ(samples.where(), dir / "x.tar:a/1");
+  ASSERT_TRUE(samples.next(json));
+  EXPECT_EQ(nlohmann::json::parse(json),
+            nlohmann::json({{"text", "a text"}, {"caption", "a text"}, {"id", name}}));
+  ASSERT_TRUE(samples.next(json));
+  const auto last = nlohmann::json::parse(json);
+  EXPECT_EQ(last.at("id"), 7);
+  ASSERT_TRUE(samples.next(json));
+  EXPECT_THAT(samples.problem(), HasSubstr("c.json: not a JSON object"));
+  EXPECT_FALSE(samples.next(json));
+
+  const ImageSource source(std::nullopt);
+  EXPECT_EQ(source.read(first.at("image"), dir.path()).width, 13);
+  EXPECT_EQ(source.read(last.at("image"), dir.path()).width, 13);
+  EXPECT_EQ(source.where(last.at("image"), "d"), "d/x.tar:b.JPG");
+  for (const char* bad : {"x.tar@1+99999999:a", "x.tar@99999999999+8:a", "x.tar@0+8:a", "y.tar@0+8:a"})
+    EXPECT_THROW(source.read(bad, dir.path()), Error) << bad;
+  EXPECT_THROW(source.read("x.tar@0+9999999999:a", dir.path()), ContentsError);
+  for (const char* path : {"x.tar@1:a", "x.tar@1+2", "x.tar@-1+2:a", "x.tar@1+x:a", "x@1+2:a"})
+    EXPECT_FALSE(TarPlace::of(path)) << path;
+}
+
+// Any damage is an error or another sample, never a crash.
+TEST(Webdataset, DamagedArchives) {
+  const TempDir dir(TempDir::in_memory);
+  const std::string tar =
+      tar_of("1.txt", "a text") + tar_of("pax", "15 path=2.json\n", 'x') + tar_of("z", "{}");
+  std::mt19937 random(7);
+  int errors = 0;
+  for (int k = 0; k < 300; ++k) {
+    std::string bad = tar;
+    if (k % 3 == 0) bad.resize(random() % bad.size());
+    for (int i = 0; i < k % 4; ++i)
+      if (!bad.empty()) bad[random() % bad.size()] = static_cast<char>(random());
+    spill(dir / "x.tar", bad);
+    try {
+      WebdatasetSamples samples(dir / "x.tar");
+      for (std::string json; samples.next(json);) {
+      }
+    } catch (const ContentsError& e) {
+      ++errors;
+      EXPECT_THAT(e.what(), HasSubstr("x.tar"));
+    }
+  }
+  EXPECT_GT(errors, 100);
+}
+
 TEST(ImageFolder, ClassesAreFolders) {
   for (const bool zip : {false, true}) {
     const TempDir dir;
@@ -91,6 +169,14 @@ TEST(ImageFolder, ASingleTopFolderIsNotAClass) {
   EXPECT_THAT(omniglot.classes(), ElementsAre("Greek/character01", "Greek/character02", "Latin/character01"));
   const TempDir one;
   EXPECT_THAT(ImageFolder::open(tree(one, {"cat/1.png", "cat/2.png"}, false)).classes(), ElementsAre("cat"));
+}
+
+TEST(ImageFolder, SplitsAreNoClasses) {
+  const TempDir dir;
+  const std::string both = tree(dir, {"images/train/cat/1.png", "images/test/cat/2.png"}, true);
+  EXPECT_THAT(usage_error([&] { ImageFolder::open(both); }),
+              HasSubstr("its folders are splits, such as test"));
+  EXPECT_EQ(ImageFolder::open(both, true).files().size(), 2u);
 }
 
 TEST(ImageFolder, InvalidPathsAreErrors) {

@@ -95,8 +95,19 @@ TEST_F(Labelled, BadRowsAreErrorsWithTheirPlace) {
   EXPECT_THAT(refused("a.tsv", "text\tlabel\n \t1\n"), HasSubstr("a.tsv:2: the text is empty"));
   EXPECT_THAT(refused("a.tsv", "text\tlabel\nx\t\n"), HasSubstr("a.tsv:2: the label is empty"));
   EXPECT_THAT(refused("a.tsv", "text\ttext_pair\tlabel\nx\t\t1\n"), HasSubstr("a.tsv:2: the second text"));
-  EXPECT_THAT(refused("a.tsv", "sentence\tlabel\nx\t1\n"),
-              AllOf(HasSubstr("data.fields.text"), HasSubstr("sentence, label")));
+  // The error has the settings for keys of a usual form.
+  EXPECT_THAT(
+      refused("a.tsv", "review\tstars\nx\t1\n"),
+      HasSubstr(
+          "a.tsv: no column text; its keys are review, stars. data.fields='{text: review, label: stars}'"
+          " reads records of this form. Without a header, set data.header=false"));
+  EXPECT_THAT(
+      refused("a.jsonl", "{\"premise\": \"x\", \"hypothesis\": \"y\", \"label\": 1}\n"),
+      HasSubstr(
+          "a.jsonl:1: no \"text\"; its keys are premise, hypothesis, label. data.fields='{text: premise, "
+          "text_pair: hypothesis}' reads"));
+  EXPECT_THAT(refused("a.jsonl", "{\"x\": \"x\", \"label\": 1}\n"),
+              HasSubstr("no \"text\"; its keys are x, label (data.fields renames them)"));
   EXPECT_THAT(refused("a.csv", "text,label\n\"x,1\n"), AllOf(HasSubstr("a.csv:2: "), HasSubstr("quote")));
   EXPECT_THAT(refused("a.jsonl", "{\"text\": \"x\"}\n"), HasSubstr("a.jsonl:1: no \"label\""));
   EXPECT_THAT(refused("a.jsonl", "{\"text\": 1, \"label\": 1}\n"),

@@ -79,6 +79,44 @@ TEST_F(Formats, EachFileHasItsFormat) {
               ElementsAre(R"(p.txt:1 {"text":"one"})", R"(p.txt:3 {"text":"two"})"));
 }
 
+// Exports of spreadsheets, SQuAD's articles, CoNLL's columns, tables of image folders.
+TEST_F(Formats, FormsThatProgramsExport) {
+  const DataSettings s;
+  EXPECT_THAT(all(RecordLines({file("a.csv", "\xEF\xBB\xBF\"a,1\";b\r\n\"x;\"\"y\"\"\r\nz\";1,5\r\n"),
+                               file("b.csv", "a\tb\n\"x\ty\"\t2\n"), file("c.csv", "a,b;c\n1,2;3\n")},
+                              s)),
+              ElementsAre(R"(a.csv:2 {"a,1":"x;\"y\"\nz","b":"1,5"})", R"(b.csv:2 {"a":"x\ty","b":"2"})",
+                          R"(c.csv:2 {"a":"1","b;c":"2;3"})"));
+  const std::string squad = R"({"version": "1", "data": [{"title": "t", "paragraphs": [
+      {"context": "c", "qas": [{"id": "1", "question": "q", "answers": []}, {"id": "2", "question": "r"}]}]},
+      {"question": "plain"}]})";
+  EXPECT_THAT(all(RecordLines({file("q.json", squad)}, s)),
+              ElementsAre(R"(q.json:1 {"answers":[],"context":"c","id":"1","question":"q","title":"t"})",
+                          R"(q.json:1 {"context":"c","id":"2","question":"r","title":"t"})",
+                          R"(q.json:3 {"question":"plain"})"));
+  EXPECT_THAT(
+      all(RecordLines({file("metadata.csv", "file_name,text\n1.png,a dog\n"),
+                       file("other.csv", "file_name,text\n1.png,a dog\n")},
+                      s)),
+      ElementsAre(R"(metadata.csv:2 {"caption":"a dog","file_name":"1.png","image":"1.png","text":"a dog"})",
+                  R"(other.csv:2 {"file_name":"1.png","text":"a dog"})"));
+}
+
+TEST_F(Formats, SentencesOfConllFiles) {
+  const DataSettings s;
+  const std::string text =
+      "-DOCSTART- -X- O\n\n# id 1 x y\nEU NNP B-ORG\n#  NN O\n\n\n# a comment of words\n# NN O\n";
+  EXPECT_THAT(
+      all(RecordLines({file("a.conll", text)}, s)),
+      ElementsAre(R"(a.conll:4 {"1":["EU","#"],"2":["NNP","NN"],"3":["B-ORG","O"],"tags":["B-ORG","O"],)"
+                  R"("tokens":["EU","#"]})",
+                  R"(a.conll:9 {"1":["#"],"2":["NN"],"3":["O"],"tags":["O"],"tokens":["#"]})"));
+  RecordLines bad({file("b.conll", "a\t\tO\nb\tO\n")}, s);
+  std::string json;
+  ASSERT_TRUE(bad.next(json));
+  EXPECT_EQ(bad.problem(), "line 2, b O, has 2 columns, but the first word of the file has 3");
+}
+
 TEST_F(Formats, DamagedFilesAreNamedWithTheirPlaces) {
   const struct {
     std::string name, text, reason;
@@ -91,8 +129,7 @@ TEST_F(Formats, DamagedFilesAreNamedWithTheirPlaces) {
       {"a.json", "{\"data\": [{}]\n", "a.json:2: the file ends inside the object that has the array"},
       {"a.json", "\n[1, 2]", "a.json:2: expected an object, {\"key\": value, ...}, got 1, 2]"},
       {"a.json", "\n{\"a\": \"}", "a.json:2: the object that begins here does not end"},
-      {"a.csv", "a;b\n1;2\n", "a.csv:1: the first row has no comma, but semicolons"},
-      {"a.csv", "a\tb\n1\t2\n", "Set data.format: tsv"},
+      {"a.json", "{\"paragraphs\": [{\"qas\": 1}]}", "a.json:1: an article without a list \"qas\""},
       {"a.csv", "a,a\n", "two columns have the name 'a'"},
       {"a.xyz", "a", "a.xyz: records need one of the formats"},
       {"a.parquet", "text", "a.parquet: not a whole Parquet file"},

@@ -123,7 +123,8 @@ TEST(Records, AllFormatsAreRead) {
     EXPECT_THAT(usage_error([&] { read({"a.src"}, "parallel"); }), HasSubstr("needs pairs of files"));
     EXPECT_THAT(
         usage_error([&] { read({"a.src"}, ""); }),
-        HasSubstr("records need one of the formats jsonl, json, csv, tsv, parquet, arrow and parallel"));
+        HasSubstr(
+            "records need one of the formats jsonl, json, csv, tsv, parquet, arrow, webdataset, conll"));
     spill(dir / "b.csv", "source,source\na,b\n");
     EXPECT_THAT(usage_error([&] { read({"b.csv"}, ""); }), HasSubstr("two columns have the name 'source'"));
     spill(dir / "c.csv", "source,target\n\na,b,c\n");
@@ -166,7 +167,7 @@ TEST(Records, TheJobCanSkipBadLines) {
     EXPECT_EQ(cells->get(1).values.at("v")[0], 6);
     EXPECT_THAT(cells->describe(), HasSubstr("a.csv:3: the row has 1 cell, but the first row has 2"));
     EXPECT_THAT(error_text<ContentsError>([&] { read("a.jsonl", false); }),
-                HasSubstr("a.jsonl:2: no \"v\"; data.skip_bad=true skips and counts such lines"));
+                HasSubstr("a.jsonl:2: no \"v\"; its keys are "));
     EXPECT_THAT(error_text<ContentsError>([&] { read("b.jsonl", true); }),
                 HasSubstr("has no examples; 2 bad lines, the first:"));
   });

@@ -207,6 +207,29 @@ TEST(TextTasks, AnswersHaveTheFormsOfTheirTasks) {
     EXPECT_EQ(chosen.at("prediction"),
               (std::vector<std::string>{"red", "blue", "green"})[chosen.at("label_id").get<size_t>()]);
 
+    // HellaSwag's and SWAG's keys, and ARC's choices, have the text of the same question with its choices.
+    for (
+        const char* line :
+        {R"({"question": "which?", "choices": {"text": ["red", "blue", "green"], "label": ["A", "B", "C"]}})",
+         R"({"goal": "which?", "sol1": "red", "sol2": "blue", "sol3": "green"})"})
+      EXPECT_EQ(choice.answer(line), chosen) << line;
+    EXPECT_EQ(choice.answer(R"({"ctx": "a", "endings": ["b", "c"]})"),
+              choice.answer(R"({"context": "a", "ending0": "b", "ending1": "c"})"));
+    const TempDir dir(TempDir::in_memory);
+    const auto right = [&](const std::string& line) {
+      test::spill(dir / "a.jsonl", line + "\n");
+      const auto data = choice.pipeline->open({.files = {dir / "a.jsonl"}, .cache = dir / "cache"});
+      const std::vector<float> labels = data->get(0).values.at("labels");
+      return std::find(labels.begin(), labels.end(), 1) - labels.begin();
+    };
+    // The name of a choice precedes its index.
+    EXPECT_EQ(
+        right(R"({"question": "q", "choices": {"text": ["a", "b"], "label": ["1", "2"]}, "answerKey": "1"})"),
+        0);
+    EXPECT_EQ(right(R"({"sentence": "q", "option1": "a", "option2": "b", "answer": "2"})"), 1);
+    EXPECT_EQ(right(R"({"goal": "q", "sol1": "a", "sol2": "b", "label": 1})"), 1);
+    EXPECT_EQ(right(R"({"ctx": "q", "endings": ["a", "b"], "label": "1"})"), 1);
+
     TextTask rank("reranking", "BertForSequenceClassification", R"(, "num_labels": 1)");
     rank.make();
     const TaskJson ranked =

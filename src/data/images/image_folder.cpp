@@ -1,11 +1,13 @@
 #include "data/images/image_folder.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/words.h"
+#include "data/index/data_folders.h"
 
 namespace redco {
 
@@ -31,6 +33,19 @@ size_t common_root(const std::vector<std::string>& names) {
   return n;
 }
 
+// Folders of splits are no classes. (In a folder, the data of the job are then one of them.)
+void check_splits(const std::vector<std::string>& names, size_t root, const std::string& path) {
+  std::set<std::string> tops;
+  for (const std::string& name : names)
+    if (const size_t end = name.find('/', root); end != std::string::npos)
+      tops.insert(name.substr(root, end - root));
+  if (tops.size() > 1 && std::all_of(tops.begin(), tops.end(), is_split_name))
+    throw UsageError(
+        "[data] {}: its folders are splits, such as {}, expected a folder per class. Unpack the archive, and name "
+        "the folder of one split",
+        path, excerpt(*tops.begin()));
+}
+
 }  // namespace
 
 ImageFolder ImageFolder::open(const std::string& path, bool without_classes) {
@@ -50,6 +65,7 @@ ImageFolder ImageFolder::open(const std::string& path, bool without_classes) {
   if (names.empty())
     throw ContentsError("[data] {}: no image (*.png, *.jpg, *.jpeg, *.gif) in its {} files", path, all);
   const size_t root = common_root(names);
+  if (!without_classes) check_splits(names, root, path);
   // By class, then by name.
   std::vector<std::pair<std::string, std::string>> sorted;
   for (std::string& name : names) {

@@ -5,6 +5,7 @@
 #include "base/words.h"
 #include "data/builtin/drawn_images.h"
 #include "data/images/image_text.h"
+#include "data/images/tar_members.h"
 
 namespace redco {
 
@@ -18,6 +19,8 @@ ImageSource::ImageSource(const std::optional<std::string>& images) {
 
 std::string ImageSource::where(const std::string& name, const std::string& folder) const {
   if (is_drawn(name) || name.starts_with("data:") || name.size() > kLongestName) return excerpt(name);
+  if (const auto place = TarPlace::of(name))
+    return join_path(folder, place->archive) + ":" + excerpt(place->name);
   if (store_) return store_->where(name);
   return name.starts_with('/') ? name : join_path(folder, name);
 }
@@ -25,6 +28,17 @@ std::string ImageSource::where(const std::string& name, const std::string& folde
 Image ImageSource::read(const std::string& name, const std::string& folder) const {
   const std::string at = where(name, folder);
   if (is_drawn(name)) return draw_image(name, "[data]");
+  if (const auto place = TarPlace::of(name)) {
+    if (place->size > FileStore::kMaxFile)
+      throw ContentsError("[data] {}: {} are more than the maximum of {} per file", at,
+                          human_bytes(static_cast<u64>(place->size)), human_bytes(FileStore::kMaxFile));
+    const ReadFile archive = ReadFile::open(join_path(folder, place->archive));
+    if (place->offset > archive.size() - place->size)
+      throw ContentsError("[data] {}: the archive has become shorter", at);
+    std::string bytes(static_cast<std::size_t>(place->size), '\0');
+    archive.pread_exact(place->offset, bytes.data(), place->size);
+    return decode_image(bytes, "[data] " + at);
+  }
   if (const auto file = image_file_in(name, "[data] " + at)) return decode_image(*file, "[data] " + at);
   if (store_) return decode_image(store_->read(name), "[data] " + at);
   const auto info = file_info(at);

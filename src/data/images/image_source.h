@@ -17,7 +17,8 @@ class ImageSource {
   explicit ImageSource(const std::optional<std::string>& images);
 
   // Reads the image called `name` in a line of a file in `folder`; "drawn:..." are drawn
-  // (data/builtin/drawn_images.h), and images in base64 are decoded (image_text.h). ContentsError with the
+  // (data/builtin/drawn_images.h), images in base64 are decoded (image_text.h), and images in tar archives of
+  // `folder` are read from their places (tar_members.h). ContentsError with the
   // image's path if it is missing or broken. Thread-safe.
   Image read(const std::string& name, const std::string& folder) const;
   // The image's name in messages.

@@ -157,6 +157,23 @@ FolderFiles saved_files(const std::string& folder, const std::string& path) {
 
 }  // namespace
 
+bool is_split_name(const std::string& name) { return !split_word(name).empty(); }
+
+std::string folder_of_image_split(const std::string& folder, bool evaluation) {
+  std::set<std::string> splits;
+  std::vector<std::string> folders;
+  for (const std::string& name : list_dir(folder)) {
+    const auto info = file_info(join_path(folder, name));
+    if (name.starts_with(".") || !info || info->kind != FileInfo::folder) continue;
+    if (!is_split_name(name)) return "";
+    folders.push_back(name);
+    splits.insert(split_word(name));
+  }
+  if (splits.size() < 2) return "";
+  const std::string chosen = chosen_split(folder, splits, evaluation);
+  return join_path(folder, *std::ranges::find(folders, chosen, split_word));
+}
+
 std::string split_of(const std::string& path) {
   std::size_t at = 0;
   for (std::size_t end; (end = path.find('/', at)) != std::string::npos; at = end + 1)

@@ -33,6 +33,15 @@ struct FolderFiles {
 FolderFiles files_of_folder(const std::string& folder, const std::optional<std::string>& format,
                             bool evaluation);
 
+// The folder of the images to use in a folder whose folders are all splits (train, val, test, and so on, at
+// least two of them): that of train, or for evaluation of validation, else test. "" for another folder.
+// UsageError: none of these.
+std::string folder_of_image_split(const std::string& folder, bool evaluation);
+
+// Whether the name of a folder is a split's: train, validation, test and the other words of the Hugging Face
+// Hub.
+bool is_split_name(const std::string& name);
+
 // The split that the path of a file names, by the words of the Hugging Face Hub: "train", "validation" or
 // "test", such as data/train-00000-of-00002.parquet, squad_dev.json, test/a.csv; "" if there is none. A text
 // file is of a split only if its name has no other word, or by its folder.

@@ -15,6 +15,7 @@
 #include "base/words.h"
 #include "data/labelled/table_reader.h"
 #include "data/text/example_json.h"
+#include "data/text/field_hints.h"
 #include "data/text/record_filter.h"
 #include "data/text/record_lines.h"
 #include "data/text/record_map.h"
@@ -27,9 +28,15 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMaxNumbers = std::size_t{1} << 24;  // per row
 
+std::vector<std::string> keys_of(const Json& j) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : j.items()) keys.push_back(key);
+  return keys;
+}
+
 const Json& need(const Json& j, const std::string& key) {
   const Json* v = value_at(j, key);
-  if (!v) throw ContentsError("no \"{}\"", excerpt(key));
+  if (!v) throw ContentsError("no \"{}\"; {}", excerpt(key), keys_hint(keys_of(j)));
   return *v;
 }
 
@@ -92,6 +99,8 @@ LabelledRow input_of(const Json& j, const ExampleFields& fields, LabelledInput i
   LabelledRow row;
   if (input == LabelledInput::text) {
     const std::string key = text_key(fields);
+    if (!value_at(j, key))
+      throw ContentsError("no \"{}\"; {}", excerpt(key), labelled_fields_hint(keys_of(j), key, fields.label));
     row.text = text_of(need(j, key), key);
     if (const Json* pair = value_at(j, fields.text_pair)) row.text_pair = text_of(*pair, fields.text_pair);
   } else if (input == LabelledInput::image) {
@@ -181,7 +190,6 @@ struct Table : LabelledReader::Source {
     const bool header = s.header.value_or(!std::all_of(asked.begin(), asked.end(), is_column_number));
     if (header) {
       if (!rows.next(names)) throw ContentsError("{}: the file is empty; its header is missing", path);
-      check_separator(names, rows.kind(), rows.where());
       width = names.size();
     }
     const std::vector<std::string>* known = header ? &names : nullptr;
@@ -192,6 +200,9 @@ struct Table : LabelledReader::Source {
       return header ? std::find(names.begin(), names.end(), name) != names.end() : is_column_number(name);
     };
     if (in == LabelledInput::text) {
+      if (header && !there(text_key(f)))
+        throw UsageError("[data] {}: no column {}; {}. Without a header, set data.header=false", path,
+                         excerpt(text_key(f)), labelled_fields_hint(names, text_key(f), f.label));
       text = column(text_key(f), "text");
       if (there(f.text_pair)) pair = column(f.text_pair, "text_pair");
     } else if (in == LabelledInput::image) {
@@ -246,7 +257,8 @@ LabelledReader::LabelledReader(const std::string& path, const DataSettings& s, L
   const std::string format = s.format_of({path});
   const bool table = format == "csv" || format == "tsv";
   if (format == "jsonl" || format == "json" || format == "parquet" || format == "arrow" ||
-      (table && RecordMap(s, true).rewrites())) {
+      format == "conll" || format == "webdataset" ||
+      (table && (is_image_table(path) || RecordMap(s, true).rewrites()))) {
     source_ = std::make_unique<RecordRows>(path, s);
   } else if (table) {
     source_ = std::make_unique<Table>(path, format, s, input);

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/log_once.h"
 #include "base/words.h"
 
 namespace redco {
@@ -33,6 +34,7 @@ bool TableReader::next(std::vector<std::string>& cells) {
   cells.clear();
   if (!next_line()) return false;
   if (kind_ == Kind::csv) {
+    if (separator_ == 0) choose_separator();
     cut_csv(cells);
     return true;
   }
@@ -43,6 +45,22 @@ bool TableReader::next(std::vector<std::string>& cells) {
     if (tab == std::string::npos) return true;
     begin = tab + 1;
   }
+}
+
+void TableReader::choose_separator() {
+  std::size_t commas = 0, semicolons = 0, tabs = 0;
+  bool quoted = false;
+  for (const char c : text_) {
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    commas += c == ',';
+    semicolons += c == ';';
+    tabs += c == '\t';
+  }
+  separator_ = commas > 0 || semicolons + tabs == 0 ? ',' : semicolons > tabs ? ';' : '\t';
+  if (separator_ != ',')
+    log_once(LogLevel::info, fmt::format("[data] {}: {} between the cells, since the first line has no comma",
+                                         path_, separator_ == ';' ? "semicolons" : "tabs"));
 }
 
 void TableReader::cut_csv(std::vector<std::string>& cells) {
@@ -73,28 +91,17 @@ void TableReader::cut_csv(std::vector<std::string>& cells) {
           break;
         }
       }
-      if (at < text_.size() && text_[at] != ',')
+      if (at < text_.size() && text_[at] != separator_)
         throw ContentsError("{}: {} after the closing quote of cell {}. Double a quote inside a cell",
                             where(), excerpt(text_.substr(at)), cells.size());
     } else {
-      const std::size_t comma = text_.find(',', at);
-      cell = text_.substr(at, comma == std::string::npos ? comma : comma - at);
-      at = comma == std::string::npos ? text_.size() : comma;
+      const std::size_t end = std::min(text_.find(separator_, at), text_.size());
+      cell = text_.substr(at, end - at);
+      at = end;
     }
     if (at >= text_.size()) return;
-    ++at;  // the comma; another cell follows, maybe an empty one
+    ++at;  // the separator; another cell follows, maybe an empty one
   }
-}
-
-void check_separator(const std::vector<std::string>& first, TableReader::Kind kind,
-                     const std::string& where) {
-  if (kind != TableReader::Kind::csv || first.size() != 1) return;
-  const bool tabs = first[0].find('\t') != std::string::npos;
-  if (!tabs && first[0].find(';') == std::string::npos) return;
-  throw UsageError(
-      "[data] {}: the first row has no comma, but {}: {}. Expected commas between the cells. {}", where,
-      tabs ? "tabs" : "semicolons", excerpt(first[0]),
-      tabs ? "Set data.format: tsv" : "Save the table with commas, or with tabs and the ending .tsv");
 }
 
 std::optional<double> number_of_cell(std::string_view cell) {

@@ -1,8 +1,9 @@
 // Tables as text: TSV and CSV files, plain or compressed.
 //
 // tsv: one row per line, tabs between cells; quotes have no meaning. csv: RFC 4180: commas between cells; a
-// cell may be quoted and then contain line breaks and doubled quotes. Blank lines are skipped. Bytes that are
-// not UTF-8 are kept.
+// cell may be quoted and then contain line breaks and doubled quotes. A csv file whose first line has no
+// comma outside of quotes, but semicolons or tabs, has these between its cells; the log mentions it. Blank
+// lines are skipped. Bytes that are not UTF-8 are kept.
 #pragma once
 
 #include <optional>
@@ -27,7 +28,6 @@ class TableReader {
   // The next row's cells; false at the end. ContentsError with file and line for an unclosed quote, for text
   // after a closing quote, and for more than kMaxColumns cells.
   bool next(std::vector<std::string>& cells);
-  Kind kind() const { return kind_; }
   i64 line_number() const { return line_; }  // first line of the row, from 1
   std::string where() const;                 // "file.csv:12"
   u64 stored_position() const { return lines_.stored_position(); }
@@ -35,10 +35,12 @@ class TableReader {
  private:
   void check_count(const std::vector<std::string>& cells) const;
   bool next_line();
+  void choose_separator();
   void cut_csv(std::vector<std::string>& cells);
 
   LineReader lines_;
   Kind kind_;
+  char separator_ = 0;  // of csv; 0 before the first line
   std::string path_, text_;
   i64 line_ = 0;
 };
@@ -47,8 +49,6 @@ class TableReader {
 // is the setting's name. UsageError: no column of this name, or several.
 std::size_t find_column(const std::string& name, const std::vector<std::string>* header,
                         const std::string& key, const std::string& where);
-// UsageError for the first row of a CSV file with semicolons in place of commas.
-void check_separator(const std::vector<std::string>& first, TableReader::Kind kind, const std::string& where);
 // The number in a cell, which may begin with a plus sign and have spaces around it.
 std::optional<double> number_of_cell(std::string_view cell);
 // Whether `name` is a column number.

@@ -14,6 +14,7 @@
 #include "data/index/source_files.h"
 #include "data/text/example_json.h"
 #include "data/text/example_shapes.h"
+#include "data/text/field_hints.h"
 
 namespace redco {
 
@@ -272,6 +273,10 @@ TokenizedExample ExampleLines::read(std::string_view line) const {
   if (there.size() > 1)
     throw ContentsError("the line has both \"{0}\" and \"{1}\". {2} selects \"{1}\", {3} selects \"{0}\"",
                         there[0].key, there[1].key, there[0].off, there[1].off);
+  if (text && *f.text == "text" && j.contains("parent_id") && j.contains("role"))
+    throw ContentsError(
+        "one message of a conversation (\"parent_id\", \"role\"), so the model would learn single messages. Join "
+        "the messages to conversations (docs/data.md), or set data.template='{{text}}' to train on single ones");
   TokenizedExample e;
   if (text) {
     e = text_example(tokenizer_, as_text(*text, *f.text));
@@ -294,13 +299,11 @@ TokenizedExample ExampleLines::read(std::string_view line) const {
         throw_half(j, both.first ? both.first_key : both.second_key,
                    both.first ? both.second_key : both.first_key);
     std::vector<std::string> keys, expected;
-    for (const auto& [key, value] : j.items())
-      if (keys.size() < 8) keys.push_back(key);
+    for (const auto& [key, value] : j.items()) keys.push_back(key);
     for (const auto& key : {f.text, f.completion ? f.prompt : std::nullopt, f.messages,
                             f.output ? f.instruction : std::nullopt, f.conversations})
       if (key) expected.push_back("\"" + *key + "\"");
-    throw ContentsError("no {}; its keys are {} (data.fields renames them)", fmt::join(expected, " or "),
-                        keys.empty() ? "none" : excerpt(fmt::format("{}", fmt::join(keys, ", "))));
+    throw ContentsError("no {}; {}", fmt::join(expected, " or "), lm_fields_hint(keys, chat_ != nullptr));
   }
   if (std::find(e.in_loss.begin() + !e.in_loss.empty(), e.in_loss.end(), 1) == e.in_loss.end())
     throw ContentsError("the loss counts none of its {}", counted(e.ids.size(), "token"));
@@ -316,6 +319,10 @@ std::string ExampleLines::fingerprint() const {
   // Rendered chats lose their second bos; examples of other tokenizers are unchanged.
   if (adds_bos(tokenizer_)) put(h, u64{2});
   put(h, chat_ ? chat_->source() : "");
+  // Turns whose reasoning such a template omits are no longer in the loss.
+  if (chat_ && (chat_->source().find("think") != std::string::npos ||
+                chat_->source().find("reasoning") != std::string::npos))
+    put(h, u64{3});
   for (const auto& key : {fields_.text, fields_.prompt, fields_.completion, fields_.messages, fields_.id})
     put(h, key ? "=" + *key : "");
   // These keys are newer than runs that can resume: as long as they have their defaults, hashes are

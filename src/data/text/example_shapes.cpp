@@ -22,9 +22,14 @@ Json message(const std::string& role, const std::string& content) {
   return {{"role", role}, {"content", content}};
 }
 
+std::string system_of(const Json& line) {
+  const std::string system = optional_text(line, "system");
+  return system.empty() ? optional_text(line, "system_prompt") : system;
+}
+
 Json with_system(const Json& line) {
   Json messages = Json::array();
-  if (const std::string system = optional_text(line, "system"); !system.empty())
+  if (const std::string system = system_of(line); !system.empty())
     messages.push_back(message("system", system));
   return messages;
 }
@@ -128,7 +133,7 @@ std::vector<std::pair<std::string, std::string>> alpaca_history(const Json& line
 
 std::string alpaca_prompt(const Json& line, const AlpacaLine& x) {
   const char* chats_only = !x.history.empty() ? "history" : "system";
-  if (!x.history.empty() || !optional_text(line, "system").empty())
+  if (!x.history.empty() || !system_of(line).empty())
     throw ContentsError(
         "\"{}\" needs a chat template, and the model has none. Set data.chat_template to a Jinja file or "
         "to builtin:chat",

@@ -14,7 +14,8 @@ const std::string& as_text(const nlohmann::ordered_json& value, const std::strin
 // ShareGPT: [{"from", "value"}...] as messages [{"role", "content"}...]. human and user become user; gpt,
 // assistant and model become assistant; observation becomes tool; system and tool stay; function_call becomes
 // an assistant's message with tool_calls; another role is a ContentsError that names it. A turn's "weight" is
-// kept, and the line's text "system" becomes the first message. `key`: of `turns`, for messages.
+// kept, and the line's text "system" (or "system_prompt") becomes the first message. `key`: of `turns`, for
+// messages.
 nlohmann::ordered_json sharegpt_messages(const nlohmann::ordered_json& line,
                                          const nlohmann::ordered_json& turns, const std::string& key);
 

@@ -50,7 +50,6 @@ class TableRecords : public ExampleRecords {
     const bool header =
         s_.header.value_or(!is_column_number(s_.fields.source) || !is_column_number(s_.fields.target));
     const std::vector<std::string>* names = header ? &cells_ : nullptr;
-    check_separator(cells_, table_->kind(), table_->where());
     columns_ = cells_.size();
     source_ = find_column(s_.fields.source, names, "data.fields.source", table_->where());
     target_ = find_column(s_.fields.target, names, "data.fields.target", table_->where());

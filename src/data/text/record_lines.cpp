@@ -9,13 +9,16 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/jsonl.h"
 #include "base/words.h"
 #include "data/arrow/arrow_rows.h"
 #include "data/labelled/table_reader.h"
 #include "data/parquet/parquet_rows.h"
-#include "data/text/json_objects.h"
+#include "data/text/article_questions.h"
+#include "data/text/conll_sentences.h"
 #include "data/text/record_map.h"
+#include "data/text/webdataset.h"
 
 namespace redco {
 
@@ -47,8 +50,39 @@ class ObjectFile : public RecordFile {
   i64 line_number() const override { return reader_.line_number(); }
   u64 stored_position() const override { return reader_.stored_position(); }
 
- private:
+ protected:
   Reader reader_;
+};
+
+// The same of a reader that also says why the last object is bad.
+template <class Reader>
+class JudgedFile : public ObjectFile<Reader> {
+ public:
+  using ObjectFile<Reader>::ObjectFile;
+  std::string problem() const override { return this->reader_.problem(); }
+};
+
+// The table of an image folder of the library datasets: file_name is the image, text its caption.
+class ImageTable : public RecordFile {
+ public:
+  explicit ImageTable(std::unique_ptr<RecordFile> table) : table_(std::move(table)) {}
+  bool next(std::string& json) override {
+    if (!table_->next(json)) return false;
+    Json row = Json::parse(json, nullptr, false);
+    if (!row.is_object() || !row.contains("file_name")) return true;
+    for (const auto& [name, usual] : {std::pair("file_name", "image"), std::pair("text", "caption")})
+      if (row.contains(name) && !row.contains(usual)) row[usual] = Json(row[name]);
+    json = dump(row);
+    return true;
+  }
+  std::string where() const override { return table_->where(); }
+  i64 line_number() const override { return table_->line_number(); }
+  u64 stored_position() const override { return table_->stored_position(); }
+  std::string problem() const override { return table_->problem(); }
+  bool only_texts() const override { return table_->only_texts(); }
+
+ private:
+  std::unique_ptr<RecordFile> table_;
 };
 
 class TextFile : public RecordFile {
@@ -99,7 +133,6 @@ class TableFile : public RecordFile {
 
  private:
   void set_names(const std::vector<std::string>& first) {
-    check_separator(first, rows_.kind(), where());
     std::set<std::string> seen;
     for (std::size_t k = 0; k < first.size(); ++k) {
       names_.push_back(header_ ? first[k] : std::to_string(k + 1));
@@ -153,7 +186,9 @@ bool has_header(const DataSettings& s) {
 std::unique_ptr<RecordFile> open_record_file(const std::string& path, const std::string& format,
                                              bool header) {
   if (format == "jsonl") return std::make_unique<ObjectFile<JsonLines>>(path);
-  if (format == "json") return std::make_unique<ObjectFile<JsonObjects>>(path);
+  if (format == "json") return std::make_unique<ObjectFile<ArticleQuestions>>(path);
+  if (format == "conll") return std::make_unique<JudgedFile<ConllSentences>>(path);
+  if (format == "webdataset") return std::make_unique<JudgedFile<WebdatasetSamples>>(path);
   if (format == "parquet") return std::make_unique<ObjectFile<ParquetRows>>(path);
   if (format == "arrow") return std::make_unique<ObjectFile<ArrowRows>>(path);
   if (format == "text") return std::make_unique<TextFile>(path);
@@ -179,10 +214,15 @@ struct RecordLines::State {
       next_file += 2;
     } else {
       reader = open_record_file(files[file], formats[file], header);
+      if (is_image_table(files[file])) reader = std::make_unique<ImageTable>(std::move(reader));
       ++next_file;
     }
   }
 };
+
+bool is_image_table(const std::string& path) {
+  return file_name(name_unpacked(path)).starts_with("metadata.");
+}
 
 RecordLines::RecordLines(std::vector<std::string> files) : state_(std::make_unique<State>()) {
   for (const std::string& f : files) {
@@ -210,8 +250,9 @@ RecordLines::RecordLines(std::vector<std::string> files, const DataSettings& s)
     state_->formats.push_back(s.format_of({f}));
     if (state_->formats.back() == "text")
       throw UsageError(
-          "[data] {}: records need one of the formats jsonl, json, csv, tsv, parquet, arrow and parallel (pairs of "
-          "files). The format is known from the ending of the name; for another name set data.format",
+          "[data] {}: records need one of the formats jsonl, json, csv, tsv, parquet, arrow, webdataset, conll (a word and its "
+          "tag per line) and parallel (pairs of files). The format is known from the ending of the name; for "
+          "another name set data.format",
           f);
   }
   if (s.format == "parallel" && files.size() % 2 != 0)

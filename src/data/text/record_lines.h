@@ -4,8 +4,12 @@
 //   tsv, csv   a row, {"column": "cell", ...}, with the columns' names from the first row; with data.header:
 //              false they are "1", "2", ...
 //   parquet    a row, {"column": value, ...} (data/parquet)
+//   webdataset a sample of a tar archive (data/text/webdataset.h)
+//   conll      a sentence, {"tokens": [...], "tags": [...]} (data/text/conll_sentences.h)
 //   parallel   {"source": line n of a file, "target": line n of the next file}
 //   text       {"text": line}; blank lines are skipped. Only for prompts
+// In JSON files, SQuAD's articles are a record per question (data/text/article_questions.h). In tables named
+// metadata.*, those of image folders, "file_name" and "text" are also "image" and "caption".
 // Files may be compressed (base/input_file.h), except parquet. Each file may have its own format.
 #pragma once
 
@@ -52,6 +56,9 @@ class RecordLines {
   RecordLines();
   std::unique_ptr<State> state_;
 };
+
+// Whether the file is the table of an image folder: metadata.csv, metadata.jsonl, metadata.parquet.
+bool is_image_table(const std::string& path);
 
 // The same records as the input of an example index.
 class FileRecords : public ExampleRecords {

@@ -1,0 +1,90 @@
+#include "data/text/webdataset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log_once.h"
+#include "base/words.h"
+#include "data/images/image_folder.h"
+#include "data/text/example_json.h"
+
+namespace redco {
+
+namespace {
+
+using SampleJson = nlohmann::ordered_json;
+
+// "a/0001" and "txt" of "a/0001.txt".
+std::pair<std::string, std::string> key_and_ending(const std::string& name) {
+  const std::size_t dot = name.find('.', name.rfind('/') + 1);
+  if (dot == std::string::npos) return {name, ""};
+  std::string ending = name.substr(dot + 1);
+  for (char& c : ending)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return {name.substr(0, dot), ending};
+}
+
+}  // namespace
+
+std::string WebdatasetSamples::where() const { return fmt::format("{}:{}", members_.path(), excerpt(key_)); }
+
+bool WebdatasetSamples::next(std::string& json) {
+  problem_.clear();
+  SampleJson sample = SampleJson::object();
+  bool any = false;
+  while (pending_ || members_.next()) {
+    const auto [key, ending] = key_and_ending(members_.name());
+    const std::string file = members_.name().substr(members_.name().rfind('/') + 1);
+    if (file.starts_with(".") || ending.empty()) {
+      pending_ = false;
+      continue;
+    }
+    if (any && key != key_) {
+      pending_ = true;
+      break;
+    }
+    pending_ = false;
+    any = true;
+    key_ = key;
+    const auto text = [&] { return members_.read(static_cast<i64>(LineReader::kMaxLine)); };
+    if (is_image_name("x." + ending)) {
+      if (members_.is_compressed())
+        throw ContentsError(
+            "{}: images in a compressed archive; redco reads images from their places in a plain one. Unpack it: "
+            "gunzip or unzstd",
+            members_.path());
+      sample["image"] =
+          TarPlace{file_name(members_.path()), members_.offset(), members_.size(), members_.name()}.text();
+    } else if (ending == "txt") {
+      sample["text"] = sample["caption"] = text();
+    } else if (ending == "cls") {
+      std::string label = text();
+      while (!label.empty() && std::string_view(" \r\n\t").find(label.back()) != std::string_view::npos)
+        label.pop_back();
+      sample["label"] = label;
+    } else if (ending == "json") {
+      try {
+        const SampleJson members = parse_example_line(text());
+        for (const auto& [name, value] : members.items())
+          if (!sample.contains(name)) sample[name] = value;
+      } catch (const ContentsError& e) {
+        problem_ = fmt::format("{}: {}", excerpt(members_.name()), e.what());
+      }
+    } else {
+      log_once(LogLevel::info,
+               fmt::format("[data] {}: files .{} are not read; expected images, .txt, .cls and .json",
+                           members_.path(), excerpt(ending)));
+    }
+  }
+  if (!any) return false;
+  ++number_;
+  if (!sample.contains("id")) sample["id"] = key_;
+  json = sample.dump(-1, ' ', false, SampleJson::error_handler_t::replace);
+  return true;
+}
+
+}  // namespace redco
