@@ -86,7 +86,7 @@ MambaSettings read_mamba_of_nemotron(ModelConfig& c, const DecoderArchitecture& 
 MixtureSettings read_mixture_of_nemotron(ModelConfig& c) {
   MixtureSettings m;
   m.count = c.integer_as_or({"n_routed_experts", "num_local_experts"}, 8);
-  read_router(c, m, "n_routed_experts", 2);
+  read_router(c, m, "n_routed_experts", 2, std::nullopt);
   m.inner = c.integer_or("moe_intermediate_size", 7688);
   m.gated = false;
   m.activation = kernels::Unary::relu;
