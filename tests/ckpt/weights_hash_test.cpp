@@ -17,7 +17,7 @@ namespace {
 using test::spill;
 using test::TempDir;
 
-class WeightsHash : public testing::Test {
+class WeightsHash : public ::testing::Test {
  protected:
   void SetUp() override {
     const char* before = std::getenv("XDG_CACHE_HOME");
