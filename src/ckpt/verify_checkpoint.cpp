@@ -19,16 +19,16 @@ namespace redco::ckpt {
 namespace {
 
 // This rank's place among the ranks of its host.
-struct Place {
+struct HostPlace {
   i64 index = 0, count = 0;
 };
-Place place_on_host(Group& world) {
+HostPlace place_on_host(Group& world) {
   const u64 hash = hash64(host_name());
   const std::array<i32, 2> mine = {static_cast<i32>(hash >> 32), static_cast<i32>(hash & 0xFFFFFFFF)};
   const auto n = static_cast<std::size_t>(world.size());
   std::vector<i32> all(2 * n);
   world.all_gather<i32>(mine.data(), all.data(), std::vector<i64>(n, 2));
-  Place p;
+  HostPlace p;
   for (int r = 0; r < world.size(); ++r) {
     if (all[2 * r] != mine[0] || all[2 * r + 1] != mine[1]) continue;
     p.index += r < world.rank();
@@ -81,7 +81,7 @@ std::string read_verified(const std::string& folder, const std::string& file, co
 
 void verify_checkpoint(const std::string& folder, Part part, const std::string& setting) {
   Group& world = Context::current().world();
-  const Place place = place_on_host(world);
+  const HostPlace place = place_on_host(world);
   world.together([&] {
     with_remedy(folder, setting, [&](std::optional<RunIdentity>& run) {
       if (!exists(join_path(folder, kManifestPath))) return;
