@@ -17,6 +17,7 @@
 #include "ckpt/params_io.h"
 #include "ckpt/peft.h"
 #include "ckpt/publish.h"
+#include "ckpt/stored_blocks.h"
 #include "ckpt/verify_checkpoint.h"
 #include "comm/group.h"
 #include "gguf/folder.h"
@@ -345,6 +346,12 @@ std::unique_ptr<Model> make_job_model(const JobConfig& job, const ModelSource& s
                                                  job.model.ignore_config_keys,
                                                  {job.origins, arch},
                                                  source.adapter});
+  if (!job.model.weight_dtype && !source.folder.empty() && !gguf::file_in(source.folder).empty()) {
+    ModelParams kept = model->params();
+    ckpt::keep_blocks(kept, ckpt::ModelFiles::open(source.folder),
+                      [&](const std::string& n) { return model->canonical_name(n); });
+    model->set_params(std::move(kept));
+  }
   const ModelParams& params = model->params();
   const std::string where =
       fmt::format("train.lora.target_modules ({})", job.origins.where("train.lora.target_modules"));

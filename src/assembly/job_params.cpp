@@ -24,9 +24,9 @@ std::vector<CustomRule> custom_rules(const JobConfig& job) {
 }
 
 ParamStorage training_storage(const JobConfig& job) {
-  return {.sharding = job.parallel.sharding(), .weights = job.model.weight_dtype, .trains = true};
+  return {.sharding = job.parallel.sharding(), .weights = job.model.weights(), .trains = true};
 }
-ParamStorage inference_storage(const JobConfig& job) { return {.weights = job.model.weight_dtype}; }
+ParamStorage inference_storage(const JobConfig& job) { return {.weights = job.model.weights()}; }
 
 namespace {
 

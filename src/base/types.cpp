@@ -19,6 +19,18 @@ const char* name_of(DType t) {
       return "int8";
     case DType::q4:
       return "int4";
+    case DType::q4_0:
+      return "q4_0";
+    case DType::q5_0:
+      return "q5_0";
+    case DType::q5_1:
+      return "q5_1";
+    case DType::q4_k:
+      return "q4_k";
+    case DType::q5_k:
+      return "q5_k";
+    case DType::q6_k:
+      return "q6_k";
   }
   return "?";
 }

@@ -86,4 +86,45 @@ void read_gguf_rows(const ReadFile& file, const TensorEntry& e, const Box& box, 
   }
 }
 
+void read_gguf_blocks(const ReadFile& file, const TensorEntry& e, const Box& box, std::byte* out) {
+  const GgufLayout& l = *e.gguf;
+  const gguf::BlockSize size = gguf::size_of(l.type);
+  REDCO_CHECK(e.shape.size() == 2 && l.add == 0, "{} is no matrix of blocks", e.name);
+  const int first = l.transposed ? 1 : 0;
+  const i64 rows = e.shape[first], columns = e.shape[1 - first];
+  const Range down = box[first], across = box[1 - first];
+  REDCO_CHECK(across.begin % size.elements == 0 && across.end % size.elements == 0,
+              "{}: columns [{}, {}) cut blocks of {}", e.name, across.begin, across.end, size.elements);
+  const i64 row_bytes = columns / size.elements * size.bytes;
+  const i64 skip = across.begin / size.elements * size.bytes;
+  const i64 n = across.size() / size.elements * size.bytes;
+  if (n == row_bytes && l.rotary_heads == 0)
+    return file.pread_exact(e.offset + down.begin * row_bytes, out, down.size() * row_bytes);
+  for (i64 r = down.begin; r < down.end; ++r, out += n)
+    file.pread_exact(e.offset + gguf::rotary_row(l.rotary_heads, rows, r) * row_bytes + skip, out, n);
+}
+
+std::optional<DType> memory_type(gguf::BlockType t) {
+  switch (t) {
+    case gguf::BlockType::q8_0:
+      return DType::q8;
+    case gguf::BlockType::q4_1:
+      return DType::q4;
+    case gguf::BlockType::q4_0:
+      return DType::q4_0;
+    case gguf::BlockType::q5_0:
+      return DType::q5_0;
+    case gguf::BlockType::q5_1:
+      return DType::q5_1;
+    case gguf::BlockType::q4_k:
+      return DType::q4_k;
+    case gguf::BlockType::q5_k:
+      return DType::q5_k;
+    case gguf::BlockType::q6_k:
+      return DType::q6_k;
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace redco::ckpt

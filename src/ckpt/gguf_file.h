@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,5 +28,11 @@ std::vector<std::unique_ptr<TensorFile>> open_gguf(const std::string& path);
 // (strides of memory), and the values.
 void read_gguf_rows(const ReadFile& file, const TensorEntry& e, const Box& box, const Strides& strides,
                     const std::function<void(i64 memory, i64 stride, const float* values, i64 n)>& on_row);
+
+// The same as quantized blocks, see TensorFile::read_blocks.
+void read_gguf_blocks(const ReadFile& file, const TensorEntry& e, const Box& box, std::byte* out);
+
+// The type in memory with the same blocks; nullopt: there is none, since the numbers are not quantized.
+std::optional<DType> memory_type(gguf::BlockType t);
 
 }  // namespace redco::ckpt

@@ -16,6 +16,7 @@
 #include "base/parallel.h"
 #include "base/scratch.h"
 #include "ckpt/grown_rows.h"
+#include "ckpt/stored_blocks.h"
 #include "ckpt/stored_rows.h"
 #include "comm/group.h"
 #include "tensor/context.h"
@@ -47,14 +48,16 @@ struct Block {
   size_t param;
   i64 begin, rows, row;  // row: elements
   bool shared;           // by replicas, which read each a part
+  bool blocks;           // the files have the quantized blocks of the parameter's type, which are copied
 };
 // The blocks of parameter i, whose value is t, on this many replicas.
-void add_blocks(const ParamSpec& s, size_t i, const Tensor& t, int replicas, std::vector<Block>& to) {
+void add_blocks(const ParamSpec& s, size_t i, const Tensor& t, int replicas, bool blocks,
+                std::vector<Block>& to) {
   const i64 row = row_elements(s, t.local()), rows = rows_of(s, t.local());
   if (row == 0) return;
   const bool shared = t.layout()[Axis::dp].is_replicated() && replicas > 1;
   const i64 block = std::max<i64>(shared ? replicas : 1, kReadBytes / (row * 4));
-  for (i64 r = 0; r < rows; r += block) to.push_back({i, r, std::min(block, rows - r), row, shared});
+  for (i64 r = 0; r < rows; r += block) to.push_back({i, r, std::min(block, rows - r), row, shared, blocks});
 }
 
 // The files' tensors by the specs' names. A tied copy replaces a missing original.
@@ -206,7 +209,7 @@ class BlockReader {
   void add(size_t i) {
     const Tensor& t = tree_.values()[i];
     ranges_[i] = ranges_of(t);
-    add_blocks(tree_.specs()[i], i, t, dp_.size(), blocks_);
+    add_blocks(tree_.specs()[i], i, t, dp_.size(), in_blocks(tree_.specs()[i], t.dtype()), blocks_);
   }
 
   // Collective. A rank that can't read still takes part in the gathers of all blocks, because the other ranks
@@ -226,6 +229,7 @@ class BlockReader {
  private:
   struct Slot {
     Scratch<float> values;
+    Scratch<std::byte> blocks;
     Scratch<unsigned char> buffer;
     std::exception_ptr failed;
   };
@@ -235,6 +239,7 @@ class BlockReader {
       const redco::Range r =
           b.shared ? shard_range(b.rows, 1, dp_.size(), dp_.rank()) : redco::Range{0, b.rows};
       if (r.size() == 0) return;
+      if (b.blocks) return read_blocks(b, r, slot);
       float* to = slot.values.of(r.size() * b.row);
       for (const Place& p :
            places_of(tree_.specs()[b.param], ranges_[b.param], b.begin + r.begin, b.begin + r.end)) {
@@ -251,8 +256,45 @@ class BlockReader {
     }
   }
 
+  // Whether each stored tensor has the blocks of this type.
+  bool in_blocks(const ParamSpec& s, DType type) const {
+    for (i64 k = 0; k < s.stored.tensors(); ++k)
+      if (const std::string& name = s.stored.tensor(k);
+          !is_grouped(type) || grown_.has(name) || blocks_of(s, *held_.at(name)->entry) != type)
+        return false;
+    return true;
+  }
+
+  void read_blocks(const Block& b, const redco::Range& r, Slot& slot) const {
+    const DType type = tree_.values()[b.param].dtype();
+    std::byte* to = slot.blocks.of(r.size() * bytes_of(type, b.row));
+    for (const Place& p :
+         places_of(tree_.specs()[b.param], ranges_[b.param], b.begin + r.begin, b.begin + r.end)) {
+      const ModelFiles::Located& l = *held_.at(p.tensor);
+      l.file->read_blocks(*l.entry, p.box, to);
+      to += bytes_of(type, p.elements);
+    }
+  }
+
+  void store_blocks(const Block& b, Slot& slot) {
+    const Tensor& t = tree_.values()[b.param];
+    const i64 row = bytes_of(t.dtype(), b.row), n = b.rows * row;
+    const std::byte* from = nullptr;
+    if (b.shared) {
+      std::vector<i64> counts(dp_.size());
+      for (int d = 0; d < dp_.size(); ++d) counts[d] = shard_range(b.rows, 1, dp_.size(), d).size() * row;
+      std::byte* const all = gathered_blocks_.of(n);
+      dp_.all_gather<std::byte>(slot.blocks.of(counts[dp_.rank()]), all, counts);
+      from = all;
+    } else {
+      from = slot.blocks.of(n);
+    }
+    if (!failed_) Context::current().queue().write(from, rows_in(t, b.begin, b.rows, b.row).data, n);
+  }
+
   void store(const Block& b, Slot& slot) {
     if (slot.failed && !failed_) failed_ = slot.failed;
+    if (b.blocks) return store_blocks(b, slot);
     const i64 n = b.rows * b.row;
     Scratch<float>& from = b.shared ? gathered_ : slot.values;
     const std::span<float> values(from.of(n), static_cast<size_t>(n));
@@ -271,6 +313,7 @@ class BlockReader {
   std::vector<std::vector<redco::Range>> ranges_;
   std::vector<Block> blocks_;
   Scratch<float> gathered_;
+  Scratch<std::byte> gathered_blocks_;
   std::exception_ptr failed_;
 };
 

@@ -117,6 +117,10 @@ void TensorFile::read(const TensorEntry& e, const Box& box, T* out, const Stride
   }
 }
 
+void TensorFile::read_blocks(const TensorEntry& e, const Box& box, std::byte* out) const {
+  read_gguf_blocks(file_, e, box, out);
+}
+
 template <class T>
 std::vector<T> TensorFile::read(const TensorEntry& e) const {
   std::vector<T> out(static_cast<size_t>(numel(whole(e.shape))));

@@ -66,6 +66,9 @@ class TensorFile {
   void read(const TensorEntry& e, const Box& box, T* out) const {
     read(e, box, out, contiguous(box));
   }
+  // Reads a box of a matrix of a GGUF file as its quantized blocks: row after row of the stored matrix.
+  // REQUIRES: e.gguf, the box has two dims and cuts no blocks.
+  void read_blocks(const TensorEntry& e, const Box& box, std::byte* out) const;
   // Reads the whole tensor.
   template <class T>
   std::vector<T> read(const TensorEntry& e) const;

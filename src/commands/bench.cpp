@@ -140,7 +140,7 @@ void set_products(BenchReport& r, const Bench& b, const JobConfig& job, i64 rows
     most = t.local_numel();
     widest = t.local();
   }
-  const bool bf16 = b.c.compute_dtype == ComputeDType::bf16 || job.model.weight_dtype == DType::bf16;
+  const bool bf16 = b.c.compute_dtype == ComputeDType::bf16 || job.model.weights() == DType::bf16;
   double peak = bf16 ? kernels::measure_bf16_ceiling() : 0;
   r.bf16_products = peak > 0;
   if (!r.bf16_products)

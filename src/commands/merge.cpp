@@ -100,7 +100,9 @@ int merge(const MergeRequest& r) {
     if (source.adapter.empty())
       throw UsageError("[merge] {} holds a whole model, no adapter: there is nothing to merge",
                        !source.folder.empty() ? source.folder : source.origin);
-    model = make_job_model(r.job, source);
+    JobConfig widened = r.job;  // sums of weights and adapters
+    widened.model.weight_dtype = DType::f32;
+    model = make_job_model(widened, source);
     type = stored_as(r.options.dtype, source.folder);
   });
   Output output(r.options.output, world);

@@ -35,7 +35,7 @@ struct Kernels {
   // groups, whose bytes a device is free to choose.
   Kernel<View, double> fill{"fill", Takes::any};
   Kernel<View, View> copy{"copy", Takes::any};
-  // Between f32, f64 and i32, between bf16 and f32 or f64, and between q8 or q4 and f32.
+  // Between f32, f64 and i32, between bf16 and f32 or f64, between q8 or q4 and f32, and from blocks to f32.
   Kernel<View, View> cast{"cast", Takes::any};
   Kernel<View, i64, i64, View> replace_id{"replace_id",
                                           Takes::any};  // i32: x, id, by, y: y = x == id ? by : x
@@ -161,11 +161,10 @@ struct Kernels {
   Kernel<View, View, View, View, i64, View> cross_entropy_backward{"cross_entropy_backward",
                                                                    Takes::activations};
   // A mixture of experts: x [R, C], weights [R, E], chosen [R, E] (0: not used), gate and up [E, I, C], down
-  // [E, C, I] (or all three of a storage type), hidden ([R per_row, 2 I]: for the backward, or absent),
-  // workspace, y [R, C] = sum over e of weights[r, e] down_e (act(gate_e x) *
-  // (up_e x)), the biases of gate and up [E, I] (or absent). backward (f32, f64): the same up to hidden, g,
-  // workspace, dx, dweights, dgate, dup, ddown, the two biases and their gradients. Absent gradients are not
-  // computed.
+  // [E, C, I] (each of the type of x or a storage type), hidden ([R per_row, 2 I]: for the backward, or
+  // absent), workspace, y [R, C] = sum over e of weights[r, e] down_e (act(gate_e x) * (up_e x)), the biases
+  // of gate and up [E, I] (or absent). backward (f32, f64): the same up to hidden, g, workspace, dx,
+  // dweights, dgate, dup, ddown, the two biases and their gradients. Absent gradients are not computed.
   Kernel<kernels::MixtureOfExperts, View, View, View, View, View, View, View, View, View, View, View> experts{
       "experts"};
   Kernel<kernels::MixtureOfExperts, View, View, View, View, View, View, View, View, View, View, View, View,

@@ -11,13 +11,16 @@
 namespace redco {
 
 struct ModelSettings {
+  // The type of matrices that no file gives one (ParamSpec::storage).
+  DType weights() const { return weight_dtype.value_or(DType::f32); }
+
   std::optional<std::string> path;
   std::optional<std::string> preset;
   std::optional<std::string> arch;
   bool random = false;
   std::optional<std::string> adapter;
   std::optional<std::string> tokenizer;
-  DType weight_dtype = DType::f32;
+  std::optional<DType> weight_dtype;  // nullopt: auto
   bool resize_embeddings = false;
   std::vector<std::string> ignore_config_keys;
   // Hugging Face config key -> JSON text. The model family checks names and values.
@@ -50,12 +53,17 @@ struct ModelSettings {
         .path();
     v.choice(
          "weight_dtype", weight_dtype,
-         {{"fp32", DType::f32}, {"bf16", DType::bf16}, {"int8", DType::q8}, {"int4", DType::q4}},
-         "type of the weights of linear layers, experts and embeddings in memory. bf16 halves their memory and "
-         "the bytes that a generated token reads; int8 and int4 take 8.5 and 5 bits per weight (groups of 32 "
-         "along a layer's inputs with a scale, int4 also with a minimum) and are quantized when they are "
-         "loaded. Sums are fp32. In a training, bf16 weights that are trained have an fp32 copy in the "
-         "optimizer, which is updated (master weights); int8 and int4 need train.lora")
+         {{"auto", std::nullopt},
+          {"fp32", DType::f32},
+          {"bf16", DType::bf16},
+          {"int8", DType::q8},
+          {"int4", DType::q4}},
+         "type of the weights of linear layers, experts and embeddings in memory. auto: the quantized blocks of "
+         "a GGUF file stay as they are, all other weights are fp32. bf16 halves the memory of fp32 and the bytes "
+         "that a generated token reads; int8 and int4 take 8.5 and 5 bits per weight (groups of 32 along a "
+         "layer's inputs with a scale, int4 also with a minimum) and are quantized when they are loaded. Sums "
+         "are fp32. In a training, bf16 weights that are trained have an fp32 copy in the optimizer, which is "
+         "updated (master weights); int8, int4 and the blocks of a GGUF file need train.lora")
         .on_resume(OnResume::note)
         .decided_by(DecidedBy::job);
     v.field("resize_embeddings", resize_embeddings,

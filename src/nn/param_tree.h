@@ -109,7 +109,8 @@ struct ParamSpec {
   // The part of the job that the parameter belongs to: "" is the job's model (or a pipeline without a model),
   // kExtra the parameters that a pipeline has besides the model's, any other name a model of `models:`.
   std::string owner{};
-  // Type of a matrix in memory; nullopt: that of ParamStorage.
+  // Type of a matrix in memory; nullopt: that of ParamStorage. Blocks of a GGUF file keep theirs
+  // (ckpt/stored_blocks.h).
   std::optional<DType> storage{};
   bool trained() const { return !buffer && !frozen; }
 };
@@ -121,9 +122,10 @@ struct ShardedSpecs {
   std::vector<Layout> layouts;
   Sharding sharding;  // rules, table, warnings
 };
-// weights: the type of ParamStorage. If it is grouped, linear layers are cut in multiples of its group along
-// both dims, so that the output of one layer is cut like the weight of the next. Each owner's parameters are
-// sharded separately. Throws UsageError if a custom rule is malformed.
+// weights: the type of ParamStorage. If matrices are grouped, linear layers are cut in multiples of the
+// largest group along both dims, so that the output of one layer is cut like the weight of the next; layers
+// with heads in multiples of the group of those that read heads. Each owner's parameters are sharded
+// separately. Throws UsageError if a custom rule is malformed.
 ShardedSpecs shard_specs(const std::vector<ParamSpec>& specs, int n_model_shards,
                          const std::vector<CustomRule>& custom = {}, DType weights = DType::f32);
 

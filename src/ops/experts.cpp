@@ -90,6 +90,16 @@ void backward_strategies(OpCall::Strategies& s) {
   }
 }
 
+// matrices: gate, up and down, which may be stored in different types.
+i64 workspace_of(const Kernels& kernels, const kernels::MixtureOfExperts& m, i64 rows,
+                 const std::array<const Tensor*, 3>& matrices, bool hidden, bool backward) {
+  i64 most = 0;
+  for (const Tensor* t : matrices)
+    most = std::max(most, kernels.experts_workspace(m, rows, matrices[0]->local()[2], matrices[0]->local()[1],
+                                                    t->dtype(), hidden, backward));
+  return most;
+}
+
 Tensors experts_backward(const Tensor& x, const Tensor& weights, const Tensor& chosen, const ExpertWeights& w,
                          const Tensor& hidden, const Tensor& g, const Trained& trained,
                          const ExpertsOptions& o) {
@@ -116,10 +126,10 @@ Tensors experts_backward(const Tensor& x, const Tensor& weights, const Tensor& c
   }
   const Tensor &gate = op.in(3), &up = op.in(4), &down = op.in(5);
   const kernels::MixtureOfExperts m = settings_of(o, type);
-  const i64 R = leading(op.in(0).local()), C = gate.local()[2], I = gate.local()[1];
+  const i64 R = leading(op.in(0).local());
   const bool kept = hidden.shape().back() > 0;
   const Tensor work =
-      OpCall::workspace(op.kernels().experts_workspace(m, R, C, I, gate.dtype(), kept, true), type);
+      OpCall::workspace(workspace_of(op.kernels(), m, R, {&gate, &up, &down}, kept, true), type);
   op.flops(static_cast<double>(products + (kept ? 0 : 2)) * flops_of(R, gate, o.per_row));
   op.run(&Kernels::experts_backward, m, op.in(0), op.in(1), op.in(2), gate, up, down, kept_hidden(op.in(6)),
          op.in(7), work, dx, dw, written[0], written[1], written[2], op.in(8), op.in(9), written[3],
@@ -194,10 +204,10 @@ Tensor experts(const Tensor& x, const Tensor& weights, const Tensor& chosen, con
   Tensor y = op.output(x.shape(), type), hidden = op.output(hidden_all, type);
   const Tensor &gate = op.in(3), &up = op.in(4), &down = op.in(5);
   const kernels::MixtureOfExperts m = settings_of(o, type);
-  const i64 R = leading(op.in(0).local()), C = gate.local()[2], I = gate.local()[1];
+  const i64 R = leading(op.in(0).local());
   const bool kept = hidden_all.back() > 0;
   const Tensor work =
-      OpCall::workspace(op.kernels().experts_workspace(m, R, C, I, gate.dtype(), kept, false), type);
+      OpCall::workspace(workspace_of(op.kernels(), m, R, {&gate, &up, &down}, kept, false), type);
   op.flops(3 * flops_of(R, gate, o.per_row));
   op.run(&Kernels::experts, m, op.in(0), op.in(1), op.in(2), gate, up, down, kept_hidden(hidden), work, y,
          op.in(6), op.in(7));

@@ -8,7 +8,8 @@
 namespace redco {
 
 DType trained_type(const ParamSpec& spec, DType weights) {
-  return is_grouped(weights) ? DType::f32 : ParamStorage{.weights = weights}.type_of(spec);
+  const DType type = ParamStorage{.weights = weights}.type_of(spec);
+  return is_grouped(type) ? DType::f32 : type;
 }
 
 MasterWeights::MasterWeights(ParamTree& params, DType weights, StateSharding sharding)

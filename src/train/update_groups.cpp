@@ -17,17 +17,38 @@ std::vector<Tensor> UpdateGroups::Group::of(const ParamTree& params) const {
   return out;
 }
 
+namespace {
+
+// UsageError: a model that is trained as a whole has quantized weights.
+void refuse_quantized(const ParamTree& params, DType weights) {
+  for (const ParamSpec& s : params.specs()) {
+    const DType type = ParamStorage{.weights = weights}.type_of(s);
+    if (!is_grouped(type) || !s.trained() || s.owner == kExtra ||
+        std::ranges::any_of(params.specs(),
+                            [&](const ParamSpec& o) { return o.owner == s.owner && o.frozen; }))
+      continue;
+    const std::string section = s.owner.empty() ? "model" : "models." + s.owner;
+    if (type == weights)
+      throw UsageError(
+          "[model] {0}.weight_dtype is int8 or int4, but all weights are trained. Weights of these types are "
+          "quantized when they are loaded. Set train.lora to train adapters, or {0}.weight_dtype=bf16",
+          section);
+    throw UsageError(
+        "[model] {}.path: {} is quantized ({}), but all weights are trained. Set train.lora to train adapters, "
+        "or make a folder of the model with `redco convert FILE.gguf --to hf --output FOLDER`",
+        section, s.name, name_of(type));
+  }
+}
+
+}  // namespace
+
 UpdateGroups::UpdateGroups(Pipeline& pipeline, ParamTree& params, const StepOptions& options)
     : pipeline_(pipeline),
       params_(params),
       sharding_(options.sharding),
       clip_grad_norm_(options.clip_grad_norm),
       masters_(params, options.weights, options.sharding) {
-  if (is_grouped(options.weights) &&
-      std::ranges::none_of(params.specs(), [](const ParamSpec& s) { return s.owner.empty() && s.frozen; }))
-    throw UsageError(
-        "[model] model.weight_dtype is int8 or int4, but all weights are trained. Weights of these types are "
-        "quantized when they are loaded. Set train.lora to train adapters, or model.weight_dtype=bf16");
+  refuse_quantized(params, options.weights);
   make_groups(pipeline);
   check_averages();
   make_optimizers(options);

@@ -24,7 +24,7 @@ namespace {
 // The matrix in a storage type, and the values that it keeps.
 template <class S>
 std::pair<std::vector<S>, std::vector<float>> stored(const std::vector<float>& w, i64 n, i64 k) {
-  std::vector<S> out(static_cast<std::size_t>(n * stored_row<S>(k)));
+  std::vector<S> out(static_cast<std::size_t>(n * (std::is_same_v<S, bf16> ? k : groups_in(k))));
   std::vector<float> kept(w.size());
   if constexpr (std::is_same_v<S, bf16>) {
     to_bf16(w.data(), out.data(), n * k);
@@ -33,6 +33,24 @@ std::pair<std::vector<S>, std::vector<float>> stored(const std::vector<float>& w
     to_groups(w.data(), out.data(), n, k);
     from_groups(out.data(), kept.data(), n, k);
   }
+  return {out, kept};
+}
+
+// Blocks of a file: random codes, and scales so small that weights are at most about 1.
+template <class G>
+std::pair<std::vector<G>, std::vector<float>> random_blocks(i64 n, i64 k, std::uint64_t seed) {
+  std::vector<G> out(static_cast<std::size_t>(n * blocks_in<G>(k)));
+  std::vector<float> kept(static_cast<std::size_t>(n * k));
+  const auto draws = random_array<float>(static_cast<i64>(out.size() * sizeof(G)), seed);
+  auto* const bytes = reinterpret_cast<std::uint8_t*>(out.data());
+  for (std::size_t i = 0; i < draws.size(); ++i)
+    bytes[i] = static_cast<std::uint8_t>(static_cast<i32>(draws[i] * 1e6f));
+  for (G& block : out) {
+    const auto small = [](std::uint16_t& x) { x = static_cast<std::uint16_t>(0x0c00 | (x & 0x83ff)); };
+    small(block.scale);  // 2^-12 to 2^-11
+    if constexpr (kHasMinimum<G>) small(block.minimum);
+  }
+  from_groups(out.data(), kept.data(), n, k);
   return {out, kept};
 }
 
@@ -65,10 +83,15 @@ Operand operand(DType type, i64 rows, i64 columns, bool trans, std::uint64_t see
     out.bytes.assign(first, first + x.size() * sizeof(float));
   } else if (type == DType::bf16) {
     keep(stored<bf16>(x, lines, length));
-  } else if (type == DType::q8) {
-    keep(stored<Group8>(x, lines, length));
   } else {
-    keep(stored<Group4>(x, lines, length));
+    visit_groups(type, [&](auto zero) {
+      using G = decltype(zero);
+      if constexpr (kMade<G>) {
+        keep(stored<G>(x, lines, length));
+      } else {
+        keep(random_blocks<G>(lines, length, seed));
+      }
+    });
   }
   out.matrix.type = type;
   out.matrix.row = bytes_of(type, ceil_div(length, group_of(type)) * group_of(type));
@@ -203,6 +226,20 @@ TEST(Products, OfARowWithGroupsKeepWhatIsNotFinite) {
     EXPECT_FLOAT_EQ(product(x), 127 * 16);
     std::fill(x.begin() + 32, x.end(), -1e-40f);
     EXPECT_EQ(product(x), 0);
+  });
+}
+
+// The types that only files have: one row, few rows, tiles, and the gradient of the input, which reads the
+// columns of a part of a superblock.
+TEST(Products, ReadTheBlocksOfFiles) {
+  on_every_isa([] {
+    for (const DType b : {DType::q4_0, DType::q5_0, DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k})
+      for (const i64 m : {1, 3, 40}) {
+        check_products({.m = m, .n = 7, .k = {512}, .b = b, .trans_b = true, .bias = true}, false);
+        check_products({.m = m, .n = 512, .k = {70}, .b = b, .trans_b = false}, false);
+        if (m == 40) check_products({.m = m, .n = 512, .k = {70, 33}, .b = b, .trans_b = false}, true);
+        if (m == 40) check_products({.m = m, .n = 101, .k = {256}, .b = b, .trans_b = true}, true);
+      }
   });
 }
 

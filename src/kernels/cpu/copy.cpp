@@ -136,7 +136,11 @@ void cast_to_groups(const View& x, const View& y) {
   REDCO_CHECK(x.dtype == DType::f32, "a cast from {} to {}", name_of(x.dtype), name_of(y.dtype));
   visit_groups(y.dtype, [&](auto zero) {
     using G = decltype(zero);
-    to_groups<G>(pointer<float>(x), pointer<G>(y), y.leading(), y.last());
+    if constexpr (kMade<G>) {
+      to_groups<G>(pointer<float>(x), pointer<G>(y), y.leading(), y.last());
+    } else {
+      REDCO_CHECK(false, "a cast to {}, which is only read from files", name_of(y.dtype));
+    }
   });
 }
 void cast_from_groups(const View& x, const View& y) {
@@ -154,7 +158,7 @@ View as_bytes(const View& v) {
   bytes.strides = v.steps();
   for (i64& step : bytes.strides) step = bytes_of(v.dtype, step);
   bytes.strides.back() = 1;
-  bytes.shape.back() = bytes_of(v.dtype, groups_in(v.last()) * kGroup);
+  bytes.shape.back() = bytes_of(v.dtype, stored_numel(v.dtype, {v.last()}));
   return bytes;
 }
 

@@ -139,10 +139,14 @@ void add_elementwise(Kernels& t) {
     if (is_grouped(x.dtype))
       return visit_groups(x.dtype, [&](auto zero) {
         using G = decltype(zero);
-        const std::vector<float> wide(kGroup, static_cast<float>(value));
-        G group;
-        to_groups(wide.data(), &group, 1, kGroup);
-        fill<G>(pointer<G>(x), group, x.leading() * groups_in(x.last()));
+        G group{};  // zeros
+        if constexpr (kMade<G>) {
+          const std::vector<float> wide(kGroup, static_cast<float>(value));
+          to_groups(wide.data(), &group, 1, kGroup);
+        } else {
+          REDCO_CHECK(value == 0, "{} is filled with {}", name_of(x.dtype), value);
+        }
+        fill<G>(pointer<G>(x), group, x.leading() * blocks_in<G>(x.last()));
       });
     visit_float(x.dtype, [&](auto zero) {
       using T = decltype(zero);

@@ -97,8 +97,6 @@ template void rope(const double*, const i32*, const float*, i64, bool, int, doub
                    i64);
 template void rope(const bf16*, const i32*, const float*, i64, bool, int, double, bf16*, i64, i64, i64, i64);
 template void embedding(const bf16*, i64, i64, const i32*, bf16*, i64, i64);
-template void embedding(const Group8*, i64, i64, const i32*, Group8*, i64, i64);
-template void embedding(const Group4*, i64, i64, const i32*, Group4*, i64, i64);
 
 void add_embedding(Kernels& t) {
   t.gather_rows.run = [](const View& table, const i64& first, const View& ids, const View& y) {
@@ -106,7 +104,7 @@ void add_embedding(Kernels& t) {
       return visit_groups(y.dtype, [&](auto zero) {
         using G = decltype(zero);
         embedding<G>(pointer<G>(table), first, table.shape[0], pointer<i32>(ids), pointer<G>(y), ids.numel(),
-                     groups_in(y.last()));
+                     blocks_in<G>(y.last()));
       });
     if (y.dtype == DType::bf16)
       return embedding(pointer<bf16>(table), first, table.shape[0], pointer<i32>(ids), pointer<bf16>(y),

@@ -23,8 +23,8 @@ struct Piece {
   i64 m;
 };
 
-template <class T, class S, class F>
-void for_pieces(const Experts<T, S>& a, const F& f) {
+template <class T, class F>
+void for_pieces(const Experts<T>& a, const F& f) {
   std::vector<i64> rows;
   i64 before = 0;
   for (i64 e = 0; e < a.E; ++e) {
@@ -72,8 +72,8 @@ void multiply(T* y, const T* x, i64 n) {  // y *= x
 }
 
 // Multiplies each row by the weight of its expert.
-template <class T, class S>
-void weigh(const Experts<T, S>& a, const Piece& p, i64 width, T* x) {
+template <class T>
+void weigh(const Experts<T>& a, const Piece& p, i64 width, T* x) {
   for_rows(p.m, width, [&](i64 i, i64 end) {
     for (; i < end; ++i) {
       const T w = a.weights[p.rows[i] * a.E + p.expert];
@@ -84,34 +84,30 @@ void weigh(const Experts<T, S>& a, const Piece& p, i64 width, T* x) {
   });
 }
 
-// Row-major elements of T, or groups.
-template <class S>
-Matrix rows_of(const S* x, i64 columns, bool trans = false) {
-  constexpr DType kType = std::is_same_v<S, float>    ? DType::f32
-                          : std::is_same_v<S, bf16>   ? DType::bf16
-                          : std::is_same_v<S, Group8> ? DType::q8
-                                                      : DType::q4;
+// Rows of fp32.
+Matrix rows_of(const float* x, i64 columns) {
   return {.data = reinterpret_cast<const std::byte*>(x),
-          .type = kType,
-          .row = stored_row<S>(columns) * i64{sizeof(S)},
-          .trans = trans};
+          .type = DType::f32,
+          .row = columns * i64{sizeof(float)},
+          .trans = false};
 }
-template <class S>
-const S* matrix_at(const S* w, i64 e, i64 rows, i64 columns) {
-  return w + e * rows * stored_row<S>(columns);
+// Matrix e of w[E, rows, columns].
+Matrix matrix_of(const ExpertMatrices& w, i64 e, i64 rows, i64 columns, bool trans) {
+  const i64 row = bytes_of(w.type, stored_numel(w.type, {columns}));
+  return {.data = w.data + e * rows * row, .type = w.type, .row = row, .trans = trans};
+}
+template <class T>
+const T* elements_of(const ExpertMatrices& w, i64 e, i64 matrix) {
+  return reinterpret_cast<const T*>(w.data) + e * matrix;
 }
 // The product x[m, k] w[e]^T with matrix e of w[E, n, k].
-template <class S>
-Product expert_product(i64 m, i64 n, i64 k, const float* x, const S* w, i64 e, float* y) {
-  return {.m = m,
-          .n = n,
-          .terms = {{.a = rows_of(x, k), .b = rows_of(matrix_at(w, e, n, k), k, true), .k = k}},
-          .y = y};
+Product expert_product(i64 m, i64 n, i64 k, const float* x, const ExpertMatrices& w, i64 e, float* y) {
+  return {.m = m, .n = n, .terms = {{.a = rows_of(x, k), .b = matrix_of(w, e, n, k, true), .k = k}}, .y = y};
 }
 
 // gate x and up x of a piece, one after the other, [m, I] each.
-template <class T, class S>
-void inner_layers(const Experts<T, S>& a, const Piece& p, const T* xs, std::span<float> room, T* gate) {
+template <class T>
+void inner_layers(const Experts<T>& a, const Piece& p, const T* xs, std::span<float> room, T* gate) {
   T* const up = gate + p.m * a.I;
   if constexpr (std::is_same_v<T, float>) {
     const std::array<Product, 2> both = {expert_product(p.m, a.I, a.C, xs, a.gate, p.expert, gate),
@@ -119,56 +115,64 @@ void inner_layers(const Experts<T, S>& a, const Piece& p, const T* xs, std::span
     products(both, a.bf16, room);
   } else {
     const i64 matrix = a.I * a.C;
-    gemm<T>(false, true, p.m, a.I, a.C, 1, xs, a.C, a.gate + p.expert * matrix, a.C, 0, gate, a.I);
-    gemm<T>(false, true, p.m, a.I, a.C, 1, xs, a.C, a.up + p.expert * matrix, a.C, 0, up, a.I);
+    gemm<T>(false, true, p.m, a.I, a.C, 1, xs, a.C, elements_of<T>(a.gate, p.expert, matrix), a.C, 0, gate,
+            a.I);
+    gemm<T>(false, true, p.m, a.I, a.C, 1, xs, a.C, elements_of<T>(a.up, p.expert, matrix), a.C, 0, up, a.I);
   }
 }
 // The biases of a piece's rows, to gate and up [m, I] each.
-template <class T, class A>
-void add_biases(const A& a, const Piece& p, T* gate) {
+template <class T>
+void add_biases(const Experts<T>& a, const Piece& p, T* gate) {
   if (a.gate_bias) add_to_rows(a.gate_bias + p.expert * a.I, p.m, a.I, gate);
   if (a.up_bias) add_to_rows(a.up_bias + p.expert * a.I, p.m, a.I, gate + p.m * a.I);
 }
-template <class T, class S>
-void outer_layer(const Experts<T, S>& a, const Piece& p, const T* inner, std::span<float> room, T* ys) {
+template <class T>
+void outer_layer(const Experts<T>& a, const Piece& p, const T* inner, std::span<float> room, T* ys) {
   if constexpr (std::is_same_v<T, float>) {
     const std::array<Product, 1> one = {expert_product(p.m, a.C, a.I, inner, a.down, p.expert, ys)};
     products(one, a.bf16, room);
   } else {
-    gemm<T>(false, true, p.m, a.C, a.I, 1, inner, a.I, a.down + p.expert * a.I * a.C, a.I, 0, ys, a.C);
+    gemm<T>(false, true, p.m, a.C, a.I, 1, inner, a.I, elements_of<T>(a.down, p.expert, a.I * a.C), a.I, 0,
+            ys, a.C);
   }
 }
 
+// Whether products read these matrices in their storage type, or gemm reads elements of T.
+bool is_stored(const ExpertMatrices& w) { return is_storage_type(w.type); }
+
 // g down of a piece: y[m, I] of g[m, C].
-template <class T, class S>
-void outer_gradient(const Experts<T, S>& a, const Piece& p, const T* g, std::span<float> room, T* y) {
-  if constexpr (std::is_same_v<T, S>) {
-    gemm<T>(false, false, p.m, a.I, a.C, 1, g, a.C, a.down + p.expert * a.I * a.C, a.I, 0, y, a.I);
-  } else {
-    const S* const down = matrix_at(a.down, p.expert, a.C, a.I);
-    const Product one{
-        .m = p.m, .n = a.I, .terms = {{.a = rows_of(g, a.C), .b = rows_of(down, a.I), .k = a.C}}, .y = y};
-    products({&one, 1}, a.bf16, room);
-  }
+template <class T>
+void outer_gradient(const Experts<T>& a, const Piece& p, const T* g, std::span<float> room, T* y) {
+  if constexpr (std::is_same_v<T, float>)
+    if (is_stored(a.down)) {
+      const Product one{
+          .m = p.m,
+          .n = a.I,
+          .terms = {{.a = rows_of(g, a.C), .b = matrix_of(a.down, p.expert, a.C, a.I, false), .k = a.C}},
+          .y = y};
+      return products({&one, 1}, a.bf16, room);
+    }
+  gemm<T>(false, false, p.m, a.I, a.C, 1, g, a.C, elements_of<T>(a.down, p.expert, a.I * a.C), a.I, 0, y,
+          a.I);
 }
 // dgate gate + dup up of a piece: y[m, C] of dgate and dup [m, I].
-template <class T, class S>
-void inner_gradient(const Experts<T, S>& a, const Piece& p, const T* dgate, const T* dup,
-                    std::span<float> room, T* y) {
-  if constexpr (std::is_same_v<T, S>) {
-    const i64 at = p.expert * a.I * a.C;
-    gemm<T>(false, false, p.m, a.C, a.I, 1, dgate, a.I, a.gate + at, a.C, 0, y, a.C);
-    gemm<T>(false, false, p.m, a.C, a.I, 1, dup, a.I, a.up + at, a.C, 1, y, a.C);
-  } else {
-    const S *const gate = matrix_at(a.gate, p.expert, a.I, a.C), *const up =
-                                                                     matrix_at(a.up, p.expert, a.I, a.C);
-    const Product sum{.m = p.m,
-                      .n = a.C,
-                      .terms = {{.a = rows_of(dgate, a.I), .b = rows_of(gate, a.C), .k = a.I},
-                                {.a = rows_of(dup, a.I), .b = rows_of(up, a.C), .k = a.I}},
-                      .y = y};
-    products({&sum, 1}, a.bf16, room);
-  }
+template <class T>
+void inner_gradient(const Experts<T>& a, const Piece& p, const T* dgate, const T* dup, std::span<float> room,
+                    T* y) {
+  if constexpr (std::is_same_v<T, float>)
+    if (is_stored(a.gate) || is_stored(a.up)) {
+      const Product sum{
+          .m = p.m,
+          .n = a.C,
+          .terms = {{.a = rows_of(dgate, a.I), .b = matrix_of(a.gate, p.expert, a.I, a.C, false), .k = a.I},
+                    {.a = rows_of(dup, a.I), .b = matrix_of(a.up, p.expert, a.I, a.C, false), .k = a.I}},
+          .y = y};
+      return products({&sum, 1}, a.bf16, room);
+    }
+  const i64 matrix = a.I * a.C;
+  gemm<T>(false, false, p.m, a.C, a.I, 1, dgate, a.I, elements_of<T>(a.gate, p.expert, matrix), a.C, 0, y,
+          a.C);
+  gemm<T>(false, false, p.m, a.C, a.I, 1, dup, a.I, elements_of<T>(a.up, p.expert, matrix), a.C, 1, y, a.C);
 }
 
 }  // namespace
@@ -187,8 +191,8 @@ i64 experts_workspace(i64 R, i64 C, i64 I, DType matrices, bool bf16, bool hidde
                    stored_product_workspace(C, I, matrices, true, bf16)});
 }
 
-template <class T, class S>
-void experts(const Experts<T, S>& a, T* scratch, std::span<float> room, T* y) {
+template <class T>
+void experts(const Experts<T>& a, T* scratch, std::span<float> room, T* y) {
   const i64 n = expert_piece(a.R);
   T *const xs = scratch, *const ys = xs + n * a.C, *const inner = ys + n * a.C, *const own = inner + n * a.I;
   fill(y, T(0), a.R * a.C);
@@ -208,8 +212,8 @@ void experts(const Experts<T, S>& a, T* scratch, std::span<float> room, T* y) {
   });
 }
 
-template <class T, class S>
-void experts_backward(const Experts<T, S>& a, const T* g, T* scratch, std::span<float> room,
+template <class T>
+void experts_backward(const Experts<T>& a, const T* g, T* scratch, std::span<float> room,
                       const ExpertGradients<T>& d) {
   const i64 n = expert_piece(a.R), matrix = a.I * a.C;
   T *const xs = scratch, *const gs = xs + n * a.C, *const inner = gs + n * a.C, *const act = inner + n * a.I,
@@ -288,21 +292,13 @@ void experts_backward(const Experts<T, S>& a, const T* g, T* scratch, std::span<
 INSTANTIATE(float)
 INSTANTIATE(double)
 #undef INSTANTIATE
-#define INSTANTIATE(S)                                                                             \
-  template void experts(const Experts<float, S>&, float*, std::span<float>, float*);               \
-  template void experts_backward(const Experts<float, S>&, const float*, float*, std::span<float>, \
-                                 const ExpertGradients<float>&);
-INSTANTIATE(bf16)
-INSTANTIATE(Group8)
-INSTANTIATE(Group4)
-#undef INSTANTIATE
 
 namespace {
 
-template <class T, class S = T>
-Experts<T, S> experts_of(const MixtureOfExperts& m, const View& x, const View& weights, const View& chosen,
-                         const View& gate, const View& up, const View& down, const View& hidden,
-                         const View& gate_bias, const View& up_bias) {
+template <class T>
+Experts<T> experts_of(const MixtureOfExperts& m, const View& x, const View& weights, const View& chosen,
+                      const View& gate, const View& up, const View& down, const View& hidden,
+                      const View& gate_bias, const View& up_bias) {
   const i64 R = x.leading();
   return {.R = R,
           .C = gate.shape[2],
@@ -311,9 +307,9 @@ Experts<T, S> experts_of(const MixtureOfExperts& m, const View& x, const View& w
           .x = pointer<T>(x),
           .weights = pointer<T>(weights),
           .chosen = pointer<T>(chosen),
-          .gate = pointer<S>(gate),
-          .up = pointer<S>(up),
-          .down = pointer<S>(down),
+          .gate = {pointer<std::byte>(gate), gate.dtype},
+          .up = {pointer<std::byte>(up), up.dtype},
+          .down = {pointer<std::byte>(down), down.dtype},
           .activation = m.activation,
           .bf16 = m.bf16,
           .hidden = pointer<T>(hidden),
@@ -343,37 +339,29 @@ void add_experts(Kernels& t) {
   t.experts.run = [](const MixtureOfExperts& m, const View& x, const View& weights, const View& chosen,
                      const View& gate, const View& up, const View& down, const View& hidden,
                      const View& workspace, const View& y, const View& gate_bias, const View& up_bias) {
-    const auto run = [&](auto zero, auto element) {
+    visit_float(x.dtype, [&](auto zero) {
       using T = decltype(zero);
-      using S = decltype(element);
-      const Experts<T, S> e =
-          experts_of<T, S>(m, x, weights, chosen, gate, up, down, hidden, gate_bias, up_bias);
+      const Experts<T> e = experts_of<T>(m, x, weights, chosen, gate, up, down, hidden, gate_bias, up_bias);
       T* const own = pointer<T>(workspace);
-      experts<T, S>(e, own, floats_of(workspace, experts_scratch(e.R, e.C, e.I, hidden.present, false)),
-                    pointer<T>(y));
-    };
-    if (is_storage_type(gate.dtype)) return visit_stored(gate.dtype, [&](auto zero) { run(float{}, zero); });
-    visit_float(x.dtype, [&](auto zero) { run(zero, zero); });
+      experts<T>(e, own, floats_of(workspace, experts_scratch(e.R, e.C, e.I, hidden.present, false)),
+                 pointer<T>(y));
+    });
   };
-  t.experts_backward.run =
-      [](const MixtureOfExperts& m, const View& x, const View& weights, const View& chosen, const View& gate,
-         const View& up, const View& down, const View& hidden, const View& g, const View& workspace,
-         const View& dx, const View& dweights, const View& dgate, const View& dup, const View& ddown,
-         const View& gate_bias, const View& up_bias, const View& dgate_bias, const View& dup_bias) {
-        const auto run = [&](auto zero, auto element) {
-          using T = decltype(zero);
-          using S = decltype(element);
-          const Experts<T, S> e =
-              experts_of<T, S>(m, x, weights, chosen, gate, up, down, hidden, gate_bias, up_bias);
-          experts_backward<T, S>(e, pointer<T>(g), pointer<T>(workspace),
-                                 floats_of(workspace, experts_scratch(e.R, e.C, e.I, hidden.present, true)),
-                                 {pointer<T>(dx), pointer<T>(dweights), pointer<T>(dgate), pointer<T>(dup),
-                                  pointer<T>(ddown), pointer<T>(dgate_bias), pointer<T>(dup_bias)});
-        };
-        if (is_storage_type(gate.dtype))
-          return visit_stored(gate.dtype, [&](auto zero) { run(float{}, zero); });
-        visit_float(x.dtype, [&](auto zero) { run(zero, zero); });
-      };
+  t.experts_backward.run = [](const MixtureOfExperts& m, const View& x, const View& weights,
+                              const View& chosen, const View& gate, const View& up, const View& down,
+                              const View& hidden, const View& g, const View& workspace, const View& dx,
+                              const View& dweights, const View& dgate, const View& dup, const View& ddown,
+                              const View& gate_bias, const View& up_bias, const View& dgate_bias,
+                              const View& dup_bias) {
+    visit_float(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      const Experts<T> e = experts_of<T>(m, x, weights, chosen, gate, up, down, hidden, gate_bias, up_bias);
+      experts_backward<T>(e, pointer<T>(g), pointer<T>(workspace),
+                          floats_of(workspace, experts_scratch(e.R, e.C, e.I, hidden.present, true)),
+                          {pointer<T>(dx), pointer<T>(dweights), pointer<T>(dgate), pointer<T>(dup),
+                           pointer<T>(ddown), pointer<T>(dgate_bias), pointer<T>(dup_bias)});
+    });
+  };
   t.experts_workspace = [](const MixtureOfExperts& m, i64 rows, i64 width, i64 inner, DType matrices,
                            bool hidden, bool backward) {
     return experts_workspace(rows, width, inner, matrices, m.bf16, hidden, backward);

@@ -13,12 +13,16 @@ namespace redco::kernels {
 constexpr i64 kExpertRows = 1024;
 inline i64 expert_piece(i64 R) { return R < kExpertRows ? R : kExpertRows; }
 
-// S is T, or the storage type of the matrices (groups.h); then T is float.
-template <class T, class S = T>
+// Stacked matrices: of T, or of a storage type if T is float.
+struct ExpertMatrices {
+  const std::byte* data;
+  DType type;
+};
+template <class T>
 struct Experts {
   i64 R, C, I, E;
   const T *x, *weights, *chosen;  // [R, C], [R, E], [R, E]; chosen is 0 where a row does not use an expert
-  const S *gate, *up, *down;      // [E, I, C], [E, I, C], [E, C, I]
+  ExpertMatrices gate, up, down;  // [E, I, C], [E, I, C], [E, C, I]
   Unary activation;
   bool bf16 = false;  // products with the matrices may read their operands rounded to bf16 (T is float)
   // null, or `hidden_rows` rows of 2 I elements: the outputs of gate and up, written by the forward and read
@@ -39,12 +43,12 @@ i64 experts_scratch(i64 R, i64 C, i64 I, bool hidden, bool backward);
 i64 experts_workspace(i64 R, i64 C, i64 I, DType matrices, bool bf16, bool hidden, bool backward);
 // y[R, C] = sum over e of weights[r, e] down_e (act(gate_e x) * (up_e x)). `room`: the workspace of products
 // (f64: none).
-template <class T, class S>
-void experts(const Experts<T, S>& a, T* scratch, std::span<float> room, T* y);
+template <class T>
+void experts(const Experts<T>& a, T* scratch, std::span<float> room, T* y);
 // Overwrites all gradients in d; the gradient of `weights` is 0 where a row does not use an expert. Null: not
 // computed, because the matrix is frozen.
-template <class T, class S>
-void experts_backward(const Experts<T, S>& a, const T* g, T* scratch, std::span<float> room,
+template <class T>
+void experts_backward(const Experts<T>& a, const T* g, T* scratch, std::span<float> room,
                       const ExpertGradients<T>& d);
 
 }  // namespace redco::kernels

@@ -16,15 +16,21 @@ void to_groups(const float* x, G* y, i64 rows, i64 n) {
 template <class G>
 void from_groups(const G* x, float* y, i64 rows, i64 n) {
   for_rows(rows, n, [&](i64 r, i64 end) {
-    for (; r < end; ++r) REDCO_ISA_CALL(from_groups(x + r * groups_in(n), y + r * n, n));
+    for (; r < end; ++r) REDCO_ISA_CALL(from_groups(x + r * blocks_in<G>(n), 0, y + r * n, n));
   });
 }
 
-#define INSTANTIATE(G)                                 \
-  template void to_groups(const float*, G*, i64, i64); \
-  template void from_groups(const G*, float*, i64, i64);
+template void to_groups(const float*, Group8*, i64, i64);
+template void to_groups(const float*, Group4*, i64, i64);
+#define INSTANTIATE(G) template void from_groups(const G*, float*, i64, i64);
 INSTANTIATE(Group8)
 INSTANTIATE(Group4)
+INSTANTIATE(Symmetric4)
+INSTANTIATE(Symmetric5)
+INSTANTIATE(Affine5)
+INSTANTIATE(Super4)
+INSTANTIATE(Super5)
+INSTANTIATE(Super6)
 #undef INSTANTIATE
 
 }  // namespace redco::kernels

@@ -123,7 +123,8 @@ void to_groups(const float* x, G* y, i64 n) {
 }
 
 template <class G>
-void from_groups(const G* x, float* y, i64 n) {
+void from_groups(const G* x, i64 first, float* y, i64 n) {
+  x += first / kGroup;
   i64 g = 0;
   for (; (g + 1) * kGroup <= n; ++g) expand(x[g], y + g * kGroup);
   if (g * kGroup == n) return;
@@ -137,9 +138,9 @@ void rows_times_groups(i64 m, i64 n, i64 k, const float* a, i64 lda, const G* b,
   with_rows(m, [&]<int M>() { dots_m<G, M>(n, k, a, lda, b, c, ldc); });
 }
 
-#define INSTANTIATE(G)                              \
-  template void to_groups(const float*, G*, i64);   \
-  template void from_groups(const G*, float*, i64); \
+#define INSTANTIATE(G)                                   \
+  template void to_groups(const float*, G*, i64);        \
+  template void from_groups(const G*, i64, float*, i64); \
   template void rows_times_groups(i64, i64, i64, const float*, i64, const G*, float*, i64);
 INSTANTIATE(Group8)
 INSTANTIATE(Group4)

@@ -38,11 +38,17 @@ void copy_left(i64 m, const Term& t, const LeftRows& left) {
     for (i64 r = 0; r < m; ++r)
       for (i64 i = 0; i < t.k; ++i) left.wide[r * t.k + i] = *elements<float>(t.a, i, r);
   } else if (copied(t)) {
-    for (i64 r = 0; r < m; ++r) widen(at(t.a, r, 0), t.a.type, t.k, left.wide + r * t.k);
+    for (i64 r = 0; r < m; ++r) widen(t.a, r, 0, t.k, left.wide + r * t.k);
   }
   if (!in_words(m, t)) return;
   REDCO_ISA_CALL(to_words(rows_of(t, left), t.k, left.words, left.scales));
-  if (t.b.type == DType::q4) REDCO_ISA_CALL(split_words(groups_in(t.k), left.words, left.scales, left.sums));
+  const i64 groups = groups_in(t.k);
+  if (t.b.type == DType::q4) REDCO_ISA_CALL(split_words(groups, left.words, left.scales, left.sums));
+  visit_groups(t.b.type, [&](auto zero) {
+    using G = decltype(zero);
+    if constexpr (kHasMinimum<G> && !kMade<G>)
+      REDCO_ISA_CALL(sum_words(groups, left.words, left.scales, left.sums));
+  });
 }
 
 // y[m, n] = x[m, k] w[n, k]^T, of the rows of x from `row` on and those of w from `first` on.

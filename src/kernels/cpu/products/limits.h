@@ -12,11 +12,11 @@ namespace redco::kernels {
 // Rows that one read of b computes. Reason: the sums of 8 rows and a vector of b fit in the registers of
 // AVX-512. So a pass takes the time of reading b.
 constexpr i64 kFewRows = 8;
-// Rows if tiles of fp32 would widen b (bf16, q8, q4), in passes of kFewRows over a part of b in the L2 cache.
-// Reason: tiles widen and pack all of b, which takes longer than four passes: 9 rows took 4 times
-// as long as 8. Host not recorded.
+// Rows if tiles of fp32 would widen b (bf16 or quantized), in passes of kFewRows over a part of b in the L2
+// cache. Reason: tiles widen and pack all of b, which takes longer than four passes: 9 rows took 4 times as
+// long as 8. Host not recorded.
 constexpr i64 kFewWidenedRows = 4 * kFewRows;
-// Rows if tiles of bf16 pairs would widen b (q8, q4). Reason: these tiles are faster. Host not recorded.
+// Rows if tiles of bf16 pairs would widen b (quantized). Reason: these tiles are faster. Host not recorded.
 constexpr i64 kFewGroupRows = 2 * kFewRows;
 
 // --- Columns of y, as rows of y^T ---

@@ -10,7 +10,7 @@
 
 namespace redco::kernels {
 
-// Where element (row, column) of the stored matrix lies; columns of groups are not cut.
+// Where element (row, column) of the stored matrix lies; blocks of columns are not cut.
 inline const std::byte* at(const Matrix& x, i64 row, i64 column) {
   return x.data + row * x.row + bytes_of(x.type, column);
 }
@@ -34,16 +34,16 @@ inline Product transpose_of(const Product& p) {
   return out;
 }
 
-// n stored elements in fp32.
-inline void widen(const std::byte* row, DType type, i64 n, float* to) {
-  if (type == DType::f32) {
-    std::copy_n(reinterpret_cast<const float*>(row), n, to);
-  } else if (type == DType::bf16) {
-    REDCO_ISA_CALL(from_bf16(reinterpret_cast<const u16*>(row), to, n));
+// n stored elements of a row in fp32, from a column on that is a multiple of kGroup if the type is grouped.
+inline void widen(const Matrix& x, i64 row, i64 column, i64 n, float* to) {
+  if (x.type == DType::f32) {
+    std::copy_n(elements<float>(x, row, column), n, to);
+  } else if (x.type == DType::bf16) {
+    REDCO_ISA_CALL(from_bf16(elements<u16>(x, row, column), to, n));
   } else {
-    visit_groups(type, [&](auto zero) {
+    visit_groups(x.type, [&](auto zero) {
       using G = decltype(zero);
-      REDCO_ISA_CALL(from_groups(reinterpret_cast<const G*>(row), to, n));
+      REDCO_ISA_CALL(from_groups(elements<G>(x, row, 0), column, to, n));
     });
   }
 }

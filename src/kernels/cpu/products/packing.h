@@ -56,7 +56,7 @@ inline Lines in_f32(const Matrix& x, const Part& part, float* room) {
   if (x.type == DType::f32)
     return {elements<float>(x, part.row, part.column), x.row / static_cast<i64>(sizeof(float))};
   for (i64 i = 0; i < part.lines; ++i)
-    widen(at(x, part.row + i, part.column), x.type, part.length, room + i * part.length);
+    widen(x, part.row + i, part.column, part.length, room + i * part.length);
   return {room, part.length};
 }
 

@@ -9,7 +9,7 @@
 
 namespace redco::kernels {
 
-// A matrix in memory: rows that are `row` bytes apart. Types: f32, bf16, q8 or q4.
+// A matrix in memory: rows that are `row` bytes apart. Types: f32, bf16 or quantized.
 struct Matrix {
   const std::byte* data = nullptr;
   DType type = DType::f32;
