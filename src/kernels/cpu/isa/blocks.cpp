@@ -2,23 +2,15 @@
 // of rows with a matrix of them. One row is rounded to 16-bit integers with a scale for each part, as in
 // group_row.cpp: the sum of a part is exact in 32-bit integers. With more rows, a few rows of the matrix are
 // expanded to fp32 in the L1 cache.
-#include <immintrin.h>
-
 #include "kernels/cpu/groups.h"
+#include "kernels/cpu/isa/codes.h"
 #include "kernels/cpu/isa/few_rows.h"
-#include "kernels/cpu/isa/fp16.h"
 #include "kernels/cpu/isa/ranges.h"
 
 namespace redco::kernels::REDCO_ISA {
 namespace {
 
-typedef float FloatsOf __attribute__((vector_size(kBytes)));
-typedef std::int16_t WordsOf __attribute__((vector_size(kBytes)));
-typedef i32 SumsOf __attribute__((vector_size(kBytes)));
-constexpr int kPerWords = kBytes / 2, kWordsOfPart = kGroup / kPerWords;
-
-// The codes of a part, less what is subtracted from all of them.
-typedef std::uint8_t Codes __attribute__((vector_size(32)));
+static_assert(kGroup == 32);
 typedef std::uint16_t CodePairs __attribute__((vector_size(32)));
 
 REDCO_INLINE void load_codes(const std::uint8_t* p, Codes& to) { __builtin_memcpy(&to, p, sizeof to); }
@@ -26,40 +18,6 @@ REDCO_INLINE void load_codes(const std::uint8_t* p, Codes& to) { __builtin_memcp
 REDCO_INLINE void bits_of(const Codes& x, int count, int mask, Codes& to) {
   const auto both = static_cast<std::uint16_t>(mask | mask << 8);
   to = __builtin_bit_cast(Codes, __builtin_bit_cast(CodePairs, x) >> count & both);
-}
-
-// The nibbles of 16 bytes: the lower ones, then the upper ones.
-REDCO_INLINE void nibbles_of(const std::uint8_t* p, Codes& to) {
-  const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-#if defined(__AVX2__)
-  const __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256(x), _mm_srli_epi16(x, 4), 1);
-  to = __builtin_bit_cast(Codes, _mm256_and_si256(both, _mm256_set1_epi8(15)));
-#else
-  const __m128i mask = _mm_set1_epi8(15);
-  const __m128i halves[2] = {_mm_and_si128(x, mask), _mm_and_si128(_mm_srli_epi16(x, 4), mask)};
-  __builtin_memcpy(&to, halves, sizeof to);
-#endif
-}
-// 16 where the bit of a code is set.
-REDCO_INLINE void fifth_of(const std::uint8_t* p, Codes& to) {
-  i32 bits;
-  __builtin_memcpy(&bits, p, sizeof bits);
-  constexpr i64 kBits = static_cast<i64>(0x8040201008040201ULL);
-#if defined(__AVX2__)
-  const __m256i order = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
-  const __m256i bit = _mm256_set1_epi64x(kBits);
-  const __m256i of_code = _mm256_and_si256(_mm256_shuffle_epi8(_mm256_set1_epi32(bits), order), bit);
-  to = __builtin_bit_cast(Codes, _mm256_and_si256(_mm256_cmpeq_epi8(of_code, bit), _mm256_set1_epi8(16)));
-#else
-  const __m128i bit = _mm_set1_epi64x(kBits);
-  const auto half = [&](__m128i order) {
-    const __m128i of_code = _mm_and_si128(_mm_shuffle_epi8(_mm_set1_epi32(bits), order), bit);
-    return _mm_and_si128(_mm_cmpeq_epi8(of_code, bit), _mm_set1_epi8(16));
-  };
-  const __m128i halves[2] = {half(_mm_set_epi64x(0x0101010101010101, 0)),
-                             half(_mm_set_epi64x(0x0303030303030303, 0x0202020202020202))};
-  __builtin_memcpy(&to, halves, sizeof to);
-#endif
 }
 
 REDCO_INLINE void codes_of(const Symmetric4& b, int, Codes& to) {
@@ -140,38 +98,17 @@ REDCO_INLINE void lines_of(const Super6& b, Lines<Super6>& to) {
   for (float& step : to.steps) step = scale;
 }
 
-// Codes as floats.
-constexpr int kLanes = kBytes / 4, kFloatsOfPart = kGroup / kLanes;
-REDCO_INLINE void floats_of(const Codes& codes, FloatsOf (&to)[kFloatsOfPart]) {
-  __m128i halves[2];
-  __builtin_memcpy(halves, &codes, sizeof halves);
-#pragma GCC unroll 8
-  for (int v = 0; v < kFloatsOfPart; ++v) {
-    const __m128i half = halves[v * kLanes / 16];
-#if defined(__AVX512F__)
-    const auto words = __builtin_bit_cast(SumsOf, _mm512_maskz_cvtepi8_epi32(0xffff, half));
-#elif defined(__AVX2__)
-    const auto words =
-        __builtin_bit_cast(SumsOf, _mm256_cvtepi8_epi32(v % 2 == 0 ? half : _mm_unpackhi_epi64(half, half)));
-#else
-    const auto words = __builtin_bit_cast(SumsOf, _mm_cvtepi8_epi32(v % 4 == 0   ? half
-                                                                    : v % 4 == 1 ? _mm_srli_si128(half, 4)
-                                                                    : v % 4 == 2 ? _mm_srli_si128(half, 8)
-                                                                                 : _mm_srli_si128(half, 12)));
-#endif
-    to[v] = __builtin_convertvector(words, FloatsOf);
-  }
-}
+constexpr int kLanes = kBytes / 4;
 
 // 32 weights. Each is rounded once: what is added or multiplied last is the only inexact operation.
 template <class G>
 REDCO_INLINE void expand(const G& b, const Lines<G>& lines, int part, float* y) {
   Codes codes;
   codes_of(b, part, codes);
-  FloatsOf w[kFloatsOfPart];
+  Floats w[kFloatsOfCodes];
   floats_of(codes, w);
 #pragma GCC unroll 8
-  for (int v = 0; v < kFloatsOfPart; ++v) {
+  for (int v = 0; v < kFloatsOfCodes; ++v) {
     if constexpr (std::is_same_v<G, Super6>) {
       w[v] *= lines.steps[part] * static_cast<float>(b.parts[2 * part + v * kLanes / 16]);
     } else {
@@ -184,52 +121,11 @@ REDCO_INLINE void expand(const G& b, const Lines<G>& lines, int part, float* y) 
 
 // The codes of a part as words; q6_k: times their scales.
 template <class G>
-REDCO_INLINE void words_of(const G& b, int part, WordsOf (&w)[kWordsOfPart]) {
+REDCO_INLINE void words_of_part(const G& b, int part, Words (&w)[kWordsOfCodes]) {
   Codes codes;
   codes_of(b, part, codes);
-#if defined(__AVX512F__)
-  w[0] = __builtin_bit_cast(WordsOf,
-                            _mm512_maskz_cvtepi8_epi16(~__mmask32{0}, __builtin_bit_cast(__m256i, codes)));
-#else
-  __m128i halves[2];
-  __builtin_memcpy(halves, &codes, sizeof halves);
-#if defined(__AVX2__)
-  for (int v = 0; v < 2; ++v) w[v] = __builtin_bit_cast(WordsOf, _mm256_cvtepi8_epi16(halves[v]));
-#else
-  for (int v = 0; v < 4; ++v)
-    w[v] = __builtin_bit_cast(
-        WordsOf, _mm_cvtepi8_epi16(v % 2 == 0 ? halves[v / 2] : _mm_srli_si128(halves[v / 2], 8)));
-#endif
-#endif
-  if constexpr (std::is_same_v<G, Super6>) {
-    const std::int16_t first = b.parts[2 * part], second = b.parts[2 * part + 1];
-#if defined(__AVX512F__)
-    w[0] *=
-        __builtin_bit_cast(WordsOf, _mm512_mask_set1_epi16(_mm512_set1_epi16(first), 0xffff0000u, second));
-#else
-    for (int v = 0; v < kWordsOfPart; ++v) {
-      const std::int16_t by = v < kWordsOfPart / 2 ? first : second;
-#if defined(__AVX2__)
-      w[v] *= __builtin_bit_cast(WordsOf, _mm256_set1_epi16(by));
-#else
-      w[v] *= __builtin_bit_cast(WordsOf, _mm_set1_epi16(by));
-#endif
-    }
-#endif
-  }
-}
-// Sums of products of neighbours. |sum| <= 32 * 32 * 128 * 32639 / lanes < 2^31.
-REDCO_INLINE SumsOf product_of(const WordsOf& a, const WordsOf& b) {
-#if defined(__AVX512F__)
-  return __builtin_bit_cast(
-      SumsOf, _mm512_madd_epi16(__builtin_bit_cast(__m512i, a), __builtin_bit_cast(__m512i, b)));
-#elif defined(__AVX2__)
-  return __builtin_bit_cast(
-      SumsOf, _mm256_madd_epi16(__builtin_bit_cast(__m256i, a), __builtin_bit_cast(__m256i, b)));
-#else
-  return __builtin_bit_cast(SumsOf,
-                            _mm_madd_epi16(__builtin_bit_cast(__m128i, a), __builtin_bit_cast(__m128i, b)));
-#endif
+  words_of(codes, w);
+  if constexpr (std::is_same_v<G, Super6>) times_halves(w, b.parts[2 * part], b.parts[2 * part + 1]);
 }
 
 // N rows of b, each of `blocks` blocks.
@@ -237,7 +133,7 @@ template <class G, int N>
 inline void dots_of_blocks(i64 blocks, const RowOfWords& a, const G* b, i64 ahead, float* c) {
   constexpr int P = static_cast<int>(kParts<G>);
   const auto* words = reinterpret_cast<const std::int16_t*>(a.parts);
-  FloatsOf acc[N] = {};
+  Floats acc[N] = {};
   float low[N] = {};
   for (i64 g = 0; g < blocks; ++g, words += P * kGroup) {
     Lines<G> lines[N];
@@ -257,16 +153,17 @@ inline void dots_of_blocks(i64 blocks, const RowOfWords& a, const G* b, i64 ahea
     }
 #pragma GCC unroll 8
     for (int p = 0; p < P; ++p) {
-      WordsOf x[kWordsOfPart];
+      Words x[kWordsOfCodes];
       __builtin_memcpy(x, words + p * kGroup, sizeof x);
 #pragma GCC unroll 4
       for (int j = 0; j < N; ++j) {
-        WordsOf w[kWordsOfPart];
-        words_of(b[j * blocks + g], p, w);
-        SumsOf sums = product_of(w[0], x[0]);
+        Words w[kWordsOfCodes];
+        words_of_part(b[j * blocks + g], p, w);
+        // |sum| <= 32 * 32 * 128 * 32639 / lanes < 2^31.
+        Ints sums = add_neighbours(w[0], x[0]);
 #pragma GCC unroll 4
-        for (int v = 1; v < kWordsOfPart; ++v) sums += product_of(w[v], x[v]);
-        acc[j] += __builtin_convertvector(sums, FloatsOf) * lines[j].steps[p];
+        for (int v = 1; v < kWordsOfCodes; ++v) sums += add_neighbours(w[v], x[v]);
+        acc[j] += __builtin_convertvector(sums, Floats) * lines[j].steps[p];
       }
     }
   }

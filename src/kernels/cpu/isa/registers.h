@@ -16,8 +16,7 @@
 //   scale_pairs(p, stride)          the neighbours of fp16 at p, p + stride, ..., W times
 //   scales_times(p, stride, by, to) to[j] = by * the fp16 number at p + j * stride, for each j
 //   Lanes                           64-bit lanes for Philox: lanes(), iota(), add(), exclusive_or(), high()
-//   (the
-//                                   upper halves), multiply_low() (the lower halves, into 64 bits),
+//                                   (the upper halves), multiply_low() (the lower halves, into 64 bits),
 //                                   store_low()
 // REDCO_BYTE_PRODUCTS: also add_byte_products(sums, a, b), which adds products of four bytes to 32-bit sums;
 // a CPU has it from Isa::avx512_bf16 on.
