@@ -1,4 +1,4 @@
-// Quantized blocks of a GGUF file that stay as they are in memory.
+// Quantized blocks of a GGUF file in memory.
 #include "ckpt/stored_blocks.h"
 
 #include <gmock/gmock.h>
@@ -100,7 +100,7 @@ const std::vector<Stored> kTensors = {
 
 // Every mesh holds the blocks of its part; the sum of the parts is what the file dequantizes to. Other types
 // stay fp32.
-TEST(StoredBlocks, StayAsTheyAreOnEveryMesh) {
+TEST(StoredBlocks, KeepTheirBytesOnEveryMesh) {
   test::TempDir dir;
   std::vector<gguf::PlannedTensor> plan;
   for (const Stored& s : kTensors) plan.push_back({s.file, s.type, s.shape});

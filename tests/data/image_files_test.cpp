@@ -171,7 +171,7 @@ TEST(ImageFolder, ASingleTopFolderIsNotAClass) {
   EXPECT_THAT(ImageFolder::open(tree(one, {"cat/1.png", "cat/2.png"}, false)).classes(), ElementsAre("cat"));
 }
 
-TEST(ImageFolder, SplitsAreNoClasses) {
+TEST(ImageFolder, SplitsAreNotClasses) {
   const TempDir dir;
   const std::string both = tree(dir, {"images/train/cat/1.png", "images/test/cat/2.png"}, true);
   EXPECT_THAT(usage_error([&] { ImageFolder::open(both); }),

@@ -33,7 +33,7 @@ size_t common_root(const std::vector<std::string>& names) {
   return n;
 }
 
-// Folders of splits are no classes. (In a folder, the data of the job are then one of them.)
+// Folders of splits are not classes. (In a folder, the data of the job are then one of them.)
 void check_splits(const std::vector<std::string>& names, size_t root, const std::string& path) {
   std::set<std::string> tops;
   for (const std::string& name : names)

@@ -319,7 +319,7 @@ std::string ExampleLines::fingerprint() const {
   // Rendered chats lose their second bos; examples of other tokenizers are unchanged.
   if (adds_bos(tokenizer_)) put(h, u64{2});
   put(h, chat_ ? chat_->source() : "");
-  // Turns whose reasoning such a template omits are no longer in the loss.
+  // Turns whose reasoning such a template omits do not count in the loss.
   if (chat_ && (chat_->source().find("think") != std::string::npos ||
                 chat_->source().find("reasoning") != std::string::npos))
     put(h, u64{3});
