@@ -34,8 +34,9 @@ void refuse_quantized(const ParamTree& params, DType weights) {
           "quantized when they are loaded. Set train.lora to train adapters, or {0}.weight_dtype=bf16",
           section);
     throw UsageError(
-        "[model] {}.path: {} is quantized ({}), but all weights are trained. Set train.lora to train adapters, "
-        "or make a folder of the model with `redco convert FILE.gguf --to hf --output FOLDER`",
+        "[model] {0}.path: {1} is quantized ({2}), but all weights are trained. Set train.lora to train "
+        "adapters, or {0}.weight_dtype=fp32 to train all weights in fp32; `redco convert FILE.gguf --to hf "
+        "--output FOLDER` makes a folder of such weights",
         section, s.name, name_of(type));
   }
 }

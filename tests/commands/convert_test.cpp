@@ -7,13 +7,19 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "assembly/job_model.h"
+#include "assembly/job_params.h"
+#include "assembly/job_pipeline.h"
 #include "ckpt/model_files.h"
 #include "ckpt/safetensors_write.h"
 #include "gguf/folder.h"
 #include "gguf/header.h"
 #include "support/error_text.h"
+#include "support/jobs.h"
+#include "support/ranks.h"
 #include "support/temp_dir.h"
 #include "tokenizers/tokenizer.h"
+#include "train/step.h"
 
 namespace redco {
 namespace {
@@ -179,6 +185,37 @@ TEST_F(Convert, AdaptersOfRotaryLayers) {
                 run_convert({in, "gguf", dir_ / "several.gguf", "f32", ""});
               }),
               HasSubstr("several alphas"));
+}
+
+// The blocks of a file are the model's weights, which adapters may be trained on.
+TEST_F(Convert, AJobKeepsTheBlocksOfAFile) {
+  const std::string file = convert(folder("llama"), "gguf", "q8_0");
+  const auto train = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"model.path=" + file};
+    words.insert(words.end(), more.begin(), more.end());
+    const JobConfig job = test::job_of("", words);
+    const ModelSource source = training_source(job, nullptr);
+    const auto model = make_job_model(job, source);
+    const auto pipeline = make_job_pipeline(job, model.get(), nullptr);
+    std::map<DType, int> types;
+    redco::testing::on_one_rank([&](Context&) {
+      ParamTree params = make_job_params(job, source, model.get(), model->params(), training_storage(job));
+      for (std::size_t i = 0; i < params.size(); ++i)
+        if (params.specs()[i].kind == ParamKind::linear && params.specs()[i].adapter.weight.empty())
+          ++types[params.values()[i].dtype()];
+      const TrainStep step(*pipeline, params, step_options(job.train, {}, training_storage(job).weights));
+    });
+    return types;
+  };
+  const std::vector<std::string> lora = {"train.lora.rank=2"};
+  const auto kept = train(lora), widened = train({"model.weight_dtype=fp32"});
+  EXPECT_GT(kept.at(DType::q8), 0);
+  EXPECT_GT(kept.at(DType::f32), 0);  // rows of 56, which are F16 in the file
+  EXPECT_EQ(widened.count(DType::q8), 0U);
+  const std::string text = error_text<UsageError>([&] { train({}); });
+  EXPECT_THAT(text, HasSubstr("is quantized (int8), but all weights are trained"));
+  EXPECT_THAT(text, HasSubstr("model.weight_dtype=fp32"));
+  EXPECT_THAT(text, HasSubstr("redco convert FILE.gguf --to hf"));
 }
 
 }  // namespace
