@@ -155,10 +155,11 @@ void write_records(const std::string& path, const std::vector<std::string>& file
       if (auto e = read_line(lines, line, read)) writer.add(std::move(*e));
     } catch (const ContentsError& error) {
       if (!skip_bad) throw ContentsError("{}; data.skip_bad=true skips and counts such lines", error.what());
-      writer.add_bad(error.what());
+      const std::string why = error.what(), &name = files.at(lines.file());
+      writer.add_bad(lines.file(), why.starts_with(name + ":") ? why.substr(name.size() + 1) : why);
     }
   }
-  writer.finish(words_of_files(files));
+  writer.finish(words_of_files(files), files);
 }
 
 CachedIndex facts_of(const RecordFile& f) {
@@ -187,7 +188,11 @@ std::string build_records(const DataRequest& request, const DataSettings* settin
 std::shared_ptr<const Dataset> open_records(const DataRequest& request, const DataSettings* settings,
                                             const ReadRecord& read) {
   return open_indexed({.build = [&] { return build_records(request, settings, read); },
-                       .open = [](const std::string& path) { return std::make_shared<RecordFile>(path); }});
+                       .open =
+                           [&](const std::string& path) {
+                             return std::make_shared<RecordFile>(
+                                 path, data_file_names(request.files, request.evaluation, request.cache));
+                           }});
 }
 
 }  // namespace

@@ -257,13 +257,13 @@ TEST_F(TokenIndexTest, OnlyCompleteHeadersAreAccepted) {
   spill(file("a.txt"), "some text");
   const std::string path = build_token_index({{file("a.txt")}}, *bytes_, cache());
   const std::string good = slurp(path);
-  for (std::size_t k = 0; k < 104; ++k) {  // any byte of the header
+  for (std::size_t k = 0; k < 112; ++k) {  // any byte of the header
     std::string bad = good;
     bad[k] ^= 0x40;
     spill(path, bad);
     EXPECT_EQ(failure_of([&] { TokenIndex::open(path); }).first, ExitCode::contents) << k;
   }
-  for (std::size_t n : {std::size_t{0}, std::size_t{50}, std::size_t{104}, good.size() - 1}) {
+  for (std::size_t n : {std::size_t{0}, std::size_t{50}, std::size_t{112}, good.size() - 1}) {
     spill(path, good.substr(0, n));
     EXPECT_EQ(failure_of([&] { TokenIndex::open(path); }).first, ExitCode::contents) << n;
   }
@@ -276,7 +276,7 @@ TEST_F(TokenIndexTest, ReadDetectsIdsOutOfRange) {
   spill(file("a.txt"), "aaaa");
   const std::string path = build_token_index({{file("a.txt")}}, *bytes_, cache());
   std::string bad = slurp(path);
-  bad[104 + 3] = 0x7F;  // the second token's upper byte
+  bad[112 + 3] = 0x7F;  // the second token's upper byte
   spill(path, bad);
   const auto index = TokenIndex::open(path);
   std::vector<i32> ids(2);

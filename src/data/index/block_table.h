@@ -97,8 +97,6 @@ class BlockTableReader {
       if (places_[b] > size || entries * sizeof(T) > size - places_[b]) throw damaged();
     }
   }
-  // Refers to the same file after it moved in memory.
-  void refer_to(const ReadFile& file) { file_ = &file; }
   u64 size() const { return n_; }
   T at(u64 i) const {
     T entry;
@@ -127,18 +125,5 @@ class BlockTableReader {
   u64 n_;
   std::vector<u64> places_;
 };
-
-// Whether the bytes from `begin` to the end have this hash: the check before a cached file is used.
-inline bool body_has_hash(const ReadFile& file, i64 begin, u64 expected) {
-  Hasher h;
-  std::string buffer(std::size_t{1} << 20, '\0');
-  for (i64 at = begin; at < file.size();) {
-    const i64 n = std::min(static_cast<i64>(buffer.size()), file.size() - at);
-    file.pread_exact(at, buffer.data(), n);
-    h.update(buffer.data(), static_cast<std::size_t>(n));
-    at += n;
-  }
-  return h.digest64() == expected;
-}
 
 }  // namespace redco

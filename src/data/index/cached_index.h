@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/log.h"
+#include "base/log_once.h"
 #include "base/timing.h"
 
 namespace redco {
@@ -44,14 +44,15 @@ inline std::string index_path(const std::string& folder, const Hash128& key, con
   return join_path(folder, key.hex() + "." + extension);
 }
 
-// Whether `path` is an Index that opens and verifies.
+// Whether `path` is an Index that opens and verifies. The log says once why a file is not.
 template <class Index>
 bool is_whole(const std::string& path) {
   if (!exists(path)) return false;
   try {
     Index::open(path).verify();
     return true;
-  } catch (const ContentsError&) {
+  } catch (const ContentsError& e) {
+    log_once(LogLevel::info, std::string("[data] ") + e.what());
     return false;
   }
 }

@@ -10,8 +10,8 @@
 #include "base/ordered_work.h"
 #include "base/process.h"
 #include "base/words.h"
-#include "data/index/block_table.h"
 #include "data/index/cached_index.h"
+#include "data/index/index_file.h"
 #include "data/text/record_map.h"
 
 namespace redco {
@@ -20,20 +20,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kLabelledMagic[8] = {'r', 'e', 'd', 'c', 'o', 'L', 'B', 'L'};
+constexpr IndexFormat kLabelledFormat = {
+    {'r', 'e', 'd', 'c', 'o', 'L', 'B', 'L'}, kLabelledIndexVersion, "index of labelled examples"};
 
-struct LabelledHeader {
-  char magic[8];
-  u32 version, unused;
-  u64 n_examples, n_tokens, longest, truncated, n_bad;
-  u64 first_bad, first_bad_end;  // the text about the first bad row, after the file's name
-  u64 directory;                 // of the table
-  u64 data_hash[2];              // XXH3 of the examples
-  u64 body_hash;                 // XXH3 of what follows the header
-  u64 first_bad_file;            // number of the file
-  u64 header_hash;               // XXH3 of all above
+struct LabelledFacts {
+  u64 n_examples, n_tokens, longest, truncated;
+  u64 directory;  // of the table
 };
-static_assert(sizeof(LabelledHeader) == 120);
 
 struct Entry {
   u64 offset;
@@ -47,10 +40,6 @@ static_assert(sizeof(Entry) == 32);
 struct LabelledRecordHeader {
   u32 ids, types, values, targets, text, id;
 };
-
-u64 hash_of(const LabelledHeader& h) {
-  return hash64({reinterpret_cast<const char*>(&h), offsetof(LabelledHeader, header_hash)});
-}
 
 Hash128 key_of(const LabelledSource& s, const SourceFiles& files) {
   Hasher h;
@@ -151,24 +140,23 @@ void put_all(std::string& to, const std::vector<T>& from) {
   to.append(reinterpret_cast<const char*>(from.data()), from.size() * sizeof(T));
 }
 
+// "12: reason" of "a.csv:12: reason".
+std::string without_name(const std::string& bad, const std::string& name) {
+  return bad.starts_with(name + ":") ? bad.substr(name.size() + 1) : bad;
+}
+
 class Writer {
  public:
   Writer(const std::string& path, const LabelledSource& s)
-      : source_(s), file_(path, sizeof(LabelledHeader)), table_(file_) {
-    std::memcpy(header.magic, kLabelledMagic, sizeof kLabelledMagic);
-    header.version = kLabelledIndexVersion;
-  }
+      : source_(s), index_(path, kLabelledFormat, sizeof(LabelledFacts)), table_(index_.file()) {}
 
   void add(const Examples& in) {
     for (const Examples::One& one : in.examples) {
       if (!one.bad.empty()) {
         skip_or_throw(one.bad, source_.data);
-        if (header.n_bad++ == 0) {
-          first_bad_ = one.bad;
-          header.first_bad_file = in.file;
-        }
+        index_.add_bad(in.file, without_name(one.bad, source_.paths[in.file]));
       } else {
-        header.truncated += one.example.truncated;
+        facts.truncated += one.example.truncated;
         if (!one.skipped) add(one.example, one.line, in.file);
       }
     }
@@ -176,25 +164,14 @@ class Writer {
 
   void finish() {
     if (table_.size() == 0)
-      throw ContentsError(
-          "{}: the files have no examples{}", words_of_files(source_.paths),
-          header.n_bad == 0 ? "" : fmt::format("; {} bad rows, the first: {}", header.n_bad, first_bad_));
-    // The messages of LabelledReader begin with the file's name.
-    const std::string& name = source_.paths[header.first_bad_file];
-    const std::string rest = first_bad_.starts_with(name) ? first_bad_.substr(name.size()) : first_bad_;
-    header.first_bad = file_.append(rest);
-    header.first_bad_end = header.first_bad + rest.size();
-    header.n_examples = table_.size();
-    header.directory = table_.finish();
-    const Hash128 h = data_.digest128();
-    header.data_hash[0] = h.high;
-    header.data_hash[1] = h.low;
-    header.body_hash = file_.body_hash();
-    header.header_hash = hash_of(header);
-    file_.commit(&header, sizeof header);
+      throw ContentsError("{}: the files have no examples{}", words_of_files(source_.paths),
+                          index_.describe_bad(source_.paths));
+    facts.n_examples = table_.size();
+    facts.directory = table_.finish();
+    index_.finish(data_.digest128(), facts);
   }
 
-  LabelledHeader header{};
+  LabelledFacts facts{};
 
  private:
   void add(const LabelledExample& e, u64 line, u32 file) {
@@ -208,16 +185,15 @@ class Writer {
     record += e.text;
     record += e.id;
     put(data_, record);
-    table_.add({file_.append(record), record.size(), line, n(e.ids), file});
-    header.n_tokens += e.ids.size();
-    header.longest = std::max<u64>(header.longest, e.ids.size());
+    table_.add({index_.file().append(record), record.size(), line, n(e.ids), file});
+    facts.n_tokens += e.ids.size();
+    facts.longest = std::max<u64>(facts.longest, e.ids.size());
   }
 
   const LabelledSource& source_;
-  HashedFile file_;
+  IndexWriter index_;
   TableWriter<Entry> table_;
   Hasher data_;
-  std::string first_bad_;
 };
 
 }  // namespace
@@ -309,10 +285,10 @@ std::string build_labelled_index(const LabelledSource& source, const std::string
 }
 
 struct LabelledIndex::State {
-  ReadFile file;
-  LabelledHeader header;
+  IndexFile file;
+  LabelledFacts facts;
   BlockTableReader<Entry> table;
-  std::string first_bad;
+  std::vector<std::string> files;
 };
 
 LabelledIndex::LabelledIndex(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -321,57 +297,34 @@ LabelledIndex& LabelledIndex::operator=(LabelledIndex&&) noexcept = default;
 LabelledIndex::~LabelledIndex() = default;
 
 LabelledIndex LabelledIndex::open(const std::string& path, const std::vector<std::string>& files) {
-  ReadFile file = ReadFile::open(path);
-  LabelledHeader h{};
-  const auto broken = [&](const std::string& why) -> ContentsError {
-    return ContentsError(
-        "{}: not a complete index of labelled examples: {}. Remove the file; redco rebuilds it", path, why);
-  };
-  if (file.size() < static_cast<i64>(sizeof h)) throw broken(fmt::format("{} bytes", file.size()));
-  file.pread_exact(0, &h, sizeof h);
-  if (std::memcmp(h.magic, kLabelledMagic, sizeof kLabelledMagic) != 0)
-    throw broken("its first bytes are wrong");
-  if (h.version != kLabelledIndexVersion)
-    throw broken(fmt::format("it has version {}, not {}", h.version, kLabelledIndexVersion));
-  const u64 size = static_cast<u64>(file.size());
-  if (h.header_hash != hash_of(h) || h.first_bad_end < h.first_bad || h.first_bad_end > size ||
-      h.first_bad_end - h.first_bad > (u64{1} << 20))
-    throw broken("its header is damaged");
-  BlockTableReader<Entry> table(file, h.n_examples, h.directory);
-  std::string first_bad(h.first_bad_end - h.first_bad, '\0');
-  file.pread_exact(static_cast<i64>(h.first_bad), first_bad.data(), static_cast<i64>(first_bad.size()));
-  if (h.n_bad > 0) first_bad.insert(0, name_of_file(files, h.first_bad_file));
-  auto state = std::make_unique<State>(State{std::move(file), h, std::move(table), std::move(first_bad)});
-  state->table.refer_to(state->file);
-  return LabelledIndex(std::move(state));
+  LabelledFacts facts{};
+  IndexFile file = IndexFile::open(path, kLabelledFormat, facts);
+  BlockTableReader<Entry> table(file.file(), facts.n_examples, facts.directory);
+  return LabelledIndex(std::make_unique<State>(State{std::move(file), facts, std::move(table), files}));
 }
 
-i64 LabelledIndex::size() const { return static_cast<i64>(state_->header.n_examples); }
-i64 LabelledIndex::n_tokens() const { return static_cast<i64>(state_->header.n_tokens); }
-i64 LabelledIndex::longest() const { return static_cast<i64>(state_->header.longest); }
-i64 LabelledIndex::truncated() const { return static_cast<i64>(state_->header.truncated); }
-i64 LabelledIndex::n_bad() const { return static_cast<i64>(state_->header.n_bad); }
-std::string LabelledIndex::first_bad() const { return state_->first_bad; }
-std::string LabelledIndex::data_hash() const {
-  return Hash128{state_->header.data_hash[0], state_->header.data_hash[1]}.hex();
+i64 LabelledIndex::size() const { return static_cast<i64>(state_->facts.n_examples); }
+i64 LabelledIndex::n_tokens() const { return static_cast<i64>(state_->facts.n_tokens); }
+i64 LabelledIndex::longest() const { return static_cast<i64>(state_->facts.longest); }
+i64 LabelledIndex::truncated() const { return static_cast<i64>(state_->facts.truncated); }
+i64 LabelledIndex::n_bad() const { return state_->file.n_bad(); }
+std::string LabelledIndex::first_bad() const {
+  const std::string lines = state_->file.bad_lines(state_->files);
+  return lines.substr(0, lines.find('\n'));
 }
+std::string LabelledIndex::data_hash() const { return state_->file.data_hash(); }
 i64 LabelledIndex::tokens(i64 i) const { return state_->table.at(static_cast<u64>(i)).tokens; }
 
 LabelledExample LabelledIndex::read(i64 i) const {
   const Entry entry = state_->table.at(static_cast<u64>(i));
-  const auto damaged = [&] {
-    return ContentsError("{}: example {} is damaged. Remove the file; redco rebuilds it", state_->file.path(),
-                         i);
-  };
+  const std::string what = fmt::format("example {}", i);
   LabelledRecordHeader r{};
-  const u64 size = static_cast<u64>(state_->file.size());
-  if (entry.bytes < sizeof r || entry.offset > size || entry.bytes > size - entry.offset) throw damaged();
-  std::string record(entry.bytes, '\0');
-  state_->file.pread_exact(static_cast<i64>(entry.offset), record.data(), static_cast<i64>(record.size()));
+  const std::string record = state_->file.bytes(entry.offset, entry.bytes, what);
+  if (record.size() < sizeof r) throw state_->file.damaged(what);
   std::memcpy(&r, record.data(), sizeof r);
   const u64 needed =
       sizeof r + u64{4} * r.ids + r.types + u64{4} * r.values + u64{4} * r.targets + r.text + r.id;
-  if (needed != record.size() || r.ids != entry.tokens) throw damaged();
+  if (needed != record.size() || r.ids != entry.tokens) throw state_->file.damaged(what);
   const char* at = record.data() + sizeof r;
   const auto take = [&](auto& to, u64 n) {
     to.resize(n);
@@ -388,9 +341,6 @@ LabelledExample LabelledIndex::read(i64 i) const {
   return e;
 }
 
-void LabelledIndex::verify() const {
-  if (!body_has_hash(state_->file, sizeof(LabelledHeader), state_->header.body_hash))
-    throw ContentsError("{}: the file is damaged. Remove it; redco rebuilds it", state_->file.path());
-}
+void LabelledIndex::verify() const { state_->file.verify(); }
 
 }  // namespace redco

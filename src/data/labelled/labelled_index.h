@@ -18,7 +18,7 @@
 namespace redco {
 
 // Raised when the same rows could give another file.
-inline constexpr u32 kLabelledIndexVersion = 2;
+inline constexpr u32 kLabelledIndexVersion = 3;
 
 struct LabelledSource {
   std::vector<std::string> paths;  // plain or compressed

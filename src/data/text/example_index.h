@@ -1,11 +1,10 @@
 // The examples of JSONL files, tokenized once and stored in a file that every rank reads: ids, the tokens
 // that the loss counts, the end of the prompt, and the source line.
 //
-// File format (little-endian): a header of 176 bytes (ExampleIndexHeader in the .cpp); records, with the
-// blocks of a table of 40-byte entries (data/index/block_table.h) between them; the texts about bad lines;
-// the table's directory. A record: u32 runs, prompt tokens, bytes of the id, bytes of the reference; a pair
-// of u32 (begin, end) for each run of tokens that the loss counts; the ids, u16 if the tokenizer has at most
-// 65536 of them, else i32; the id's JSON; the reference. The file is complete or absent.
+// File (data/index/index_file.h): records, with the blocks of a table of 40-byte entries between them; the
+// table's directory. A record: u32 runs, prompt tokens, bytes of the id, bytes of the reference; a pair of
+// u32 (begin, end) for each run of tokens that the loss counts; the ids, u16 if the tokenizer has at most
+// 65536 of them, else i32; the id's JSON; the reference.
 #pragma once
 
 #include <memory>
@@ -20,7 +19,7 @@
 namespace redco {
 
 // Raised when the same lines could give another file.
-inline constexpr u32 kExampleIndexVersion = 3;
+inline constexpr u32 kExampleIndexVersion = 4;
 // Raised when the same lines could give other examples: data_hash() changes, so runs can't resume.
 inline constexpr u32 kExampleDataVersion = 1;
 

@@ -1,33 +1,27 @@
 #include "data/text/packing.h"
 
 #include <algorithm>
-#include <cstring>
 #include <deque>
 #include <numeric>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/index/block_table.h"
 #include "data/index/cached_index.h"
 #include "data/index/epoch_order.h"
+#include "data/index/index_file.h"
 
 namespace redco {
 
 namespace {
 
-constexpr char kRowsMagic[8] = {'r', 'e', 'd', 'c', 'o', 'R', 'O', 'W'};
+constexpr IndexFormat kRowsFormat = {
+    {'r', 'e', 'd', 'c', 'o', 'R', 'O', 'W'}, kRowsFileVersion, "file of rows"};
 constexpr std::size_t kOpenRows = 64;
 
-struct RowsHeader {
-  char magic[8];
-  u32 version, unused;
+struct RowsFacts {
   RowCounts counts;
   u64 rows_directory, slots_directory, pieces_directory;
-  u64 key[2];
-  u64 body_hash;
-  u64 header_hash;
 };
-static_assert(sizeof(RowsHeader) == 144);
 
 struct RowEntry {
   u64 first_slot;
@@ -40,10 +34,6 @@ struct Slot {
   u64 first;  // piece of the class
   u32 count, index;
 };
-
-u64 hash_of(const RowsHeader& h) {
-  return hash64({reinterpret_cast<const char*>(&h), offsetof(RowsHeader, header_hash)});
-}
 
 // Sorts pieces into classes and fills rows with them, first-fit.
 class Packer {
@@ -60,7 +50,7 @@ class Packer {
     pool_.push_back(piece);
     if (pool_.size() == kPool) fill_rows();
   }
-  void finish(RowsHeader& h) {
+  void finish(RowsFacts& h) {
     fill_rows();
     while (!open_.empty()) close(open_.begin());
     counts_.rows = rows_.size();
@@ -182,29 +172,23 @@ void lay(const ExampleIndex& index, const ExampleEntry& e, u64 example, const Ro
 
 void write_rows(const std::string& path, const Hash128& key, const ExampleIndex& index,
                 const RowSettings& s) {
-  RowsHeader header{};
-  std::memcpy(header.magic, kRowsMagic, sizeof kRowsMagic);
-  header.version = kRowsVersion;
-  header.key[0] = key.high;
-  header.key[1] = key.low;
-  HashedFile file(path, sizeof header);
-  Packer packer(file, s, header.counts);
+  RowsFacts facts{};
+  IndexWriter file(path, kRowsFormat, sizeof facts);
+  Packer packer(file.file(), s, facts.counts);
   std::vector<ExampleEntry> some;
   for (i64 begin = 0; begin < index.size(); begin += static_cast<i64>(kTableBlock)) {
     some.resize(static_cast<std::size_t>(std::min<i64>(kTableBlock, index.size() - begin)));
     index.entries(begin, some);
     for (std::size_t k = 0; k < some.size(); ++k)
-      lay(index, some[k], static_cast<u64>(begin) + k, s, header.counts, packer);
+      lay(index, some[k], static_cast<u64>(begin) + k, s, facts.counts, packer);
   }
-  packer.finish(header);
-  if (header.counts.rows == 0)
+  packer.finish(facts);
+  if (facts.counts.rows == 0)
     throw ContentsError(
         "{}: no example remains: {} are longer than data.max_length={}, and {} have no target in that many "
         "tokens. Increase data.max_length or change data.too_long",
-        words_of_files(index.files()), header.counts.skipped, s.max_length, header.counts.without_target);
-  header.body_hash = file.body_hash();
-  header.header_hash = hash_of(header);
-  file.commit(&header, sizeof header);
+        words_of_files(index.files()), facts.counts.skipped, s.max_length, facts.counts.without_target);
+  file.finish(key, facts);
 }
 
 }  // namespace
@@ -215,6 +199,7 @@ std::string build_rows(const ExampleIndex& index, const RowSettings& s) {
     throw UsageError("[data] data.max_length={}, but an example needs at least 2 tokens", s.max_length);
   Hasher h;
   put(h, kRowsVersion);
+  put(h, kRowsFileVersion);
   put(h, index.data_hash());
   put(h, static_cast<u64>(index.size()));
   put(h, static_cast<u64>(s.max_length));
@@ -231,8 +216,8 @@ std::string build_rows(const ExampleIndex& index, const RowSettings& s) {
 }
 
 struct ExampleRows::State {
-  ReadFile file;
-  RowsHeader header;
+  IndexFile file;
+  RowsFacts facts;
   BlockTableReader<RowEntry> rows;
   BlockTableReader<Slot> slots;
   BlockTableReader<RowPiece> pieces;
@@ -244,30 +229,16 @@ ExampleRows& ExampleRows::operator=(ExampleRows&&) noexcept = default;
 ExampleRows::~ExampleRows() = default;
 
 ExampleRows ExampleRows::open(const std::string& path) {
-  ReadFile file = ReadFile::open(path);
-  RowsHeader h{};
-  auto broken = [&](const std::string& why) -> ContentsError {
-    return ContentsError("{}: not a complete file of rows: {}. Remove the file; redco rebuilds it", path,
-                         why);
-  };
-  if (file.size() < static_cast<i64>(sizeof h)) throw broken(fmt::format("{} bytes", file.size()));
-  file.pread_exact(0, &h, sizeof h);
-  if (std::memcmp(h.magic, kRowsMagic, sizeof kRowsMagic) != 0) throw broken("its first bytes are wrong");
-  if (h.version != kRowsVersion)
-    throw broken(fmt::format("it has version {}, not {}", h.version, kRowsVersion));
-  if (h.header_hash != hash_of(h)) throw broken("its header is damaged");
-  BlockTableReader<RowEntry> rows(file, h.counts.rows, h.rows_directory);
-  BlockTableReader<Slot> slots(file, h.counts.pieces, h.slots_directory);
-  BlockTableReader<RowPiece> pieces(file, h.counts.pieces, h.pieces_directory);
-  auto state = std::make_unique<State>(
-      State{std::move(file), h, std::move(rows), std::move(slots), std::move(pieces)});
-  state->rows.refer_to(state->file);
-  state->slots.refer_to(state->file);
-  state->pieces.refer_to(state->file);
-  return ExampleRows(std::move(state));
+  RowsFacts f{};
+  IndexFile file = IndexFile::open(path, kRowsFormat, f);
+  BlockTableReader<RowEntry> rows(file.file(), f.counts.rows, f.rows_directory);
+  BlockTableReader<Slot> slots(file.file(), f.counts.pieces, f.slots_directory);
+  BlockTableReader<RowPiece> pieces(file.file(), f.counts.pieces, f.pieces_directory);
+  return ExampleRows(std::make_unique<State>(
+      State{std::move(file), f, std::move(rows), std::move(slots), std::move(pieces)}));
 }
 
-const RowCounts& ExampleRows::counts() const { return state_->header.counts; }
+const RowCounts& ExampleRows::counts() const { return state_->facts.counts; }
 
 i64 ExampleRows::tokens(i64 row, const PackingOrder& order) const {
   i64 n = 0;
@@ -276,10 +247,7 @@ i64 ExampleRows::tokens(i64 row, const PackingOrder& order) const {
 }
 
 std::vector<RowPiece> ExampleRows::pieces(i64 row, const PackingOrder& order) const {
-  const auto damaged = [&] {
-    return ContentsError("{}: row {} is damaged. Remove the file; redco rebuilds it", state_->file.path(),
-                         row);
-  };
+  const auto damaged = [&] { return state_->file.damaged(fmt::format("row {}", row)); };
   const RowEntry e = state_->rows.at(static_cast<u64>(row));
   if (e.first_slot > state_->slots.size() || e.slots > state_->slots.size() - e.first_slot) throw damaged();
   std::vector<Slot> slots(e.slots);
@@ -298,11 +266,6 @@ std::vector<RowPiece> ExampleRows::pieces(i64 row, const PackingOrder& order) co
   return out;
 }
 
-void ExampleRows::verify() const {
-  if (!body_has_hash(state_->file, sizeof(RowsHeader), state_->header.body_hash))
-    throw ContentsError(
-        "{}: the contents differ from the hash in the header. Remove the file; redco rebuilds it",
-        state_->file.path());
-}
+void ExampleRows::verify() const { state_->file.verify(); }
 
 }  // namespace redco

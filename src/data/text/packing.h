@@ -24,6 +24,8 @@ namespace redco {
 
 // Raised when the same examples could give other rows.
 inline constexpr u32 kRowsVersion = 2;
+// Raised when the same rows could give another file.
+inline constexpr u32 kRowsFileVersion = 3;
 
 struct RowSettings {
   i64 max_length = 0;

@@ -11,33 +11,21 @@
 #include "base/ordered_work.h"
 #include "base/process.h"
 #include "data/index/cached_index.h"
+#include "data/index/index_file.h"
 #include "data/text/text_blocks.h"
 
 namespace redco {
 namespace {
 
-constexpr char kTokenMagic[8] = {'r', 'e', 'd', 'c', 'o', 'T', 'O', 'K'};
+constexpr IndexFormat kTokenFormat = {
+    {'r', 'e', 'd', 'c', 'o', 'T', 'O', 'K'}, kTokenIndexVersion, "token index"};
 
-struct TokenIndexHeader {
-  char magic[8];
-  u32 version;
-  u32 token_bytes;  // 2 or 4
-  u64 n_tokens;
-  u64 n_documents;
-  u64 text_bytes;
+struct TokenFacts {
+  u64 n_tokens, n_documents, text_bytes;
   double entropy;  // nats per token
   i32 max_id;
-  u32 vocab_size;    // of the tokenizer
-  u64 key[2];        // of the file's name
-  u64 data_hash[2];  // XXH3 of the text
-  u64 tokens_hash;   // XXH3 of what follows the header
-  u64 header_hash;   // XXH3 of all above
+  u32 token_bytes;  // 2 or 4
 };
-static_assert(sizeof(TokenIndexHeader) == 104);
-
-u64 hash_of(const TokenIndexHeader& h) {
-  return hash64({reinterpret_cast<const char*>(&h), offsetof(TokenIndexHeader, header_hash)});
-}
 
 Hash128 key_of(const SourceFiles& files, const TextFiles& text, const Tokenizer& tokenizer) {
   Hasher h;
@@ -63,7 +51,7 @@ constexpr u64 body_bytes(u64 n, u64 width) {
 class TokenWriter {
  public:
   TokenWriter(const std::string& path, i32 vocab_size)
-      : file_(DurableFile::create(path, sizeof(TokenIndexHeader))),
+      : index_(path, kTokenFormat, sizeof(TokenFacts)),
         width_(vocab_size <= 65536 ? 2 : 4),
         counts_(static_cast<std::size_t>(vocab_size)) {}
 
@@ -85,11 +73,10 @@ class TokenWriter {
 
   u64 size() const { return n_; }
 
-  void finish(TokenIndexHeader h) {
+  void finish(const Hash128& data_hash, TokenFacts h) {
     flush();
     h.token_bytes = static_cast<u32>(width_);
     h.n_tokens = n_;
-    h.tokens_hash = hash_.digest64();
     h.max_id = -1;
     h.entropy = 0;
     for (std::size_t id = 0; id < counts_.size(); ++id) {
@@ -98,9 +85,7 @@ class TokenWriter {
       const double p = static_cast<double>(counts_[id]) / static_cast<double>(n_);
       h.entropy -= p * std::log(p);
     }
-    h.header_hash = hash_of(h);
-    file_.pwrite(0, &h, sizeof h);
-    file_.commit();
+    index_.finish(data_hash, h);
   }
 
  private:
@@ -114,19 +99,17 @@ class TokenWriter {
     }
     bits_.resize(kPiece / 8);
     std::memcpy(p, bits_.data(), (pending_.size() + 7) / 8);
-    hash_.update(buffer_.data(), buffer_.size());
-    file_.append(buffer_);
+    index_.file().append(buffer_);
     pending_.clear();
     bits_.clear();
   }
 
-  DurableFile file_;
+  IndexWriter index_;
   std::size_t width_;
   std::vector<u64> counts_;
   std::vector<i32> pending_;
   std::vector<std::uint8_t> bits_;
   std::string buffer_;
-  Hasher hash_;
   u64 n_ = 0;
 };
 
@@ -142,16 +125,11 @@ struct Ids {
 constexpr std::size_t kTokenBytesTogether = std::size_t{256} << 10;  // bytes
 
 // Writes the index.
-void write_token_index(const std::string& path, const Hash128& key, const TextFiles& text,
-                       const SourceFiles& files, const Tokenizer& tokenizer, const BuildProgress& progress) {
+void write_token_index(const std::string& path, const TextFiles& text, const SourceFiles& files,
+                       const Tokenizer& tokenizer, const BuildProgress& progress) {
   i64 done = 0;
   TokenWriter writer(path, tokenizer.vocab_size());
-  TokenIndexHeader header{};
-  std::memcpy(header.magic, kTokenMagic, sizeof kTokenMagic);
-  header.version = kTokenIndexVersion;
-  header.vocab_size = static_cast<u32>(tokenizer.vocab_size());
-  header.key[0] = key.high;
-  header.key[1] = key.low;
+  TokenFacts facts{};
   Hasher data;
   bool document_empty = true;
   const std::optional<i32> eos = tokenizer.special().eos;
@@ -172,7 +150,7 @@ void write_token_index(const std::string& path, const Hash128& key, const TextFi
           if (!b.ends_document) continue;
           if (!document_empty) {
             writer.end_document();
-            ++header.n_documents;
+            ++facts.n_documents;
           }
           document_empty = true;
         }
@@ -186,7 +164,7 @@ void write_token_index(const std::string& path, const Hash128& key, const TextFi
   BlockSinks sinks;
   sinks.text = [&](std::string_view part) {
     data.update(part.data(), part.size());
-    header.text_bytes += part.size();
+    facts.text_bytes += part.size();
   };
   sinks.position = [&](i64 stored) {
     if (progress) progress(done + stored, files.total_size());
@@ -198,17 +176,14 @@ void write_token_index(const std::string& path, const Hash128& key, const TextFi
   };
   for (std::size_t k = 0; k < text.paths.size(); ++k) {
     read_blocks(text.paths[k], text.documents, tokenizer, sinks);
-    put(data, header.text_bytes);  // the borders between files are part of the text
+    put(data, facts.text_bytes);  // the borders between files are part of the text
     done += files.size(k);
     files.check_unchanged(k);
   }
   hand_over();
   work.finish();
   if (writer.size() == 0) throw ContentsError("{}: the files have no text", files.words());
-  const Hash128 h = data.digest128();
-  header.data_hash[0] = h.high;
-  header.data_hash[1] = h.low;
-  writer.finish(header);
+  writer.finish(data.digest128(), facts);
 }
 
 }  // namespace
@@ -228,15 +203,15 @@ std::string build_token_index(const TextFiles& text, const Tokenizer& tokenizer,
   const Hash128 key = key_of(files, text, tokenizer);
   const std::string path = index_path(cache_folder, key, "tokens");
   return find_or_build<TokenIndex>(
-      path, begin, [&] { write_token_index(path, key, text, files, tokenizer, progress); },
+      path, begin, [&] { write_token_index(path, text, files, tokenizer, progress); },
       [](const TokenIndex& i) {
         return CachedIndex{.unit = "document", .examples = i.n_documents(), .tokens = i.size()};
       });
 }
 
 struct TokenIndex::State {
-  ReadFile file;
-  TokenIndexHeader header;
+  IndexFile file;
+  TokenFacts facts;
 };
 
 TokenIndex::TokenIndex(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -245,34 +220,26 @@ TokenIndex& TokenIndex::operator=(TokenIndex&&) noexcept = default;
 TokenIndex::~TokenIndex() = default;
 
 TokenIndex TokenIndex::open(const std::string& path) {
-  auto s = std::make_unique<State>(State{ReadFile::open(path), {}});
-  TokenIndexHeader& h = s->header;
-  auto broken = [&](const std::string& why) -> ContentsError {
-    return ContentsError("{}: not a complete token index: {}. Remove the file; redco rebuilds it", path, why);
-  };
-  if (s->file.size() < static_cast<i64>(sizeof h)) throw broken(fmt::format("{} bytes", s->file.size()));
-  s->file.pread_exact(0, &h, sizeof h);
-  if (std::memcmp(h.magic, kTokenMagic, sizeof kTokenMagic) != 0) throw broken("its first bytes are wrong");
-  if (h.version != kTokenIndexVersion)
-    throw broken(fmt::format("it has version {}, not {}", h.version, kTokenIndexVersion));
-  if (h.header_hash != hash_of(h) || (h.token_bytes != 2 && h.token_bytes != 4))
-    throw broken("its header is damaged");
-  const u64 room = static_cast<u64>(s->file.size()) - sizeof h;
-  if (h.n_tokens > room || body_bytes(h.n_tokens, h.token_bytes) != room)
-    throw broken(fmt::format("it has {} bytes for {} tokens", s->file.size(), h.n_tokens));
-  return TokenIndex(std::move(s));
+  TokenFacts facts{};
+  IndexFile file = IndexFile::open(path, kTokenFormat, facts);
+  const u64 room = static_cast<u64>(file.file().size() - file.body());
+  if ((facts.token_bytes != 2 && facts.token_bytes != 4) || facts.n_tokens > room ||
+      body_bytes(facts.n_tokens, facts.token_bytes) != room)
+    throw ContentsError(
+        "{}: not a complete token index: it has {} bytes for {} tokens. Remove the file; redco "
+        "rebuilds it",
+        path, file.file().size(), facts.n_tokens);
+  return TokenIndex(std::make_unique<State>(State{std::move(file), facts}));
 }
 
-i64 TokenIndex::size() const { return static_cast<i64>(state_->header.n_tokens); }
-i64 TokenIndex::n_documents() const { return static_cast<i64>(state_->header.n_documents); }
-i64 TokenIndex::text_bytes() const { return static_cast<i64>(state_->header.text_bytes); }
-i32 TokenIndex::max_id() const { return state_->header.max_id; }
+i64 TokenIndex::size() const { return static_cast<i64>(state_->facts.n_tokens); }
+i64 TokenIndex::n_documents() const { return static_cast<i64>(state_->facts.n_documents); }
+i64 TokenIndex::text_bytes() const { return static_cast<i64>(state_->facts.text_bytes); }
+i32 TokenIndex::max_id() const { return state_->facts.max_id; }
 const std::string& TokenIndex::path() const { return state_->file.path(); }
-double TokenIndex::unigram_entropy() const { return state_->header.entropy; }
+double TokenIndex::unigram_entropy() const { return state_->facts.entropy; }
 
-std::string TokenIndex::data_hash() const {
-  return Hash128{state_->header.data_hash[0], state_->header.data_hash[1]}.hex();
-}
+std::string TokenIndex::data_hash() const { return state_->file.data_hash(); }
 
 void TokenIndex::read(i64 begin, std::span<i32> out, std::span<std::uint8_t> ends) const {
   const auto n = static_cast<i64>(out.size());
@@ -292,13 +259,13 @@ void TokenIndex::read(i64 begin, std::span<i32> out, std::span<std::uint8_t> end
 // Tokens of one piece.
 void TokenIndex::read_piece(i64 piece, i64 inside, std::span<i32> out, std::span<std::uint8_t> ends) const {
   const auto n = static_cast<i64>(out.size());
-  const i64 width = state_->header.token_bytes;
+  const i64 width = state_->facts.token_bytes;
   const u64 whole_piece = piece_bytes(kPiece, static_cast<u64>(width));
-  const i64 base = static_cast<i64>(sizeof(TokenIndexHeader) + static_cast<u64>(piece) * whole_piece);
+  const i64 base = state_->file.body() + static_cast<i64>(static_cast<u64>(piece) * whole_piece);
   // u16s are read into the upper half of `out` and widened from the front, so overwritten ones were read
   // before.
   char* raw = reinterpret_cast<char*>(out.data()) + n * (4 - width);
-  state_->file.pread_exact(base + inside * width, raw, n * width);
+  state_->file.file().pread_exact(base + inside * width, raw, n * width);
   u32 largest = 0;
   for (i64 k = 0; k < n; ++k) {
     if (width == 2) {
@@ -316,26 +283,15 @@ void TokenIndex::read_piece(i64 piece, i64 inside, std::span<i32> out, std::span
   if (ends.empty()) return;
   const i64 tokens = std::min(static_cast<i64>(kPiece), size() - piece * static_cast<i64>(kPiece));
   std::vector<std::uint8_t> bits(static_cast<std::size_t>((inside + n - 1) / 8 - inside / 8 + 1));
-  state_->file.pread_exact(base + tokens * width + inside / 8, bits.data(), static_cast<i64>(bits.size()));
+  state_->file.file().pread_exact(base + tokens * width + inside / 8, bits.data(),
+                                  static_cast<i64>(bits.size()));
   for (i64 k = 0; k < n; ++k) {
     const i64 bit = inside % 8 + k;
     ends[static_cast<std::size_t>(k)] = bits[static_cast<std::size_t>(bit / 8)] >> (bit % 8) & 1;
   }
 }
 
-void TokenIndex::verify() const {
-  Hasher h;
-  std::string buffer(std::size_t{1} << 20, '\0');
-  for (i64 at = sizeof(TokenIndexHeader); at < state_->file.size();) {
-    const i64 n = std::min(static_cast<i64>(buffer.size()), state_->file.size() - at);
-    state_->file.pread_exact(at, buffer.data(), n);
-    h.update(buffer.data(), static_cast<std::size_t>(n));
-    at += n;
-  }
-  if (h.digest64() != state_->header.tokens_hash)
-    throw ContentsError(
-        "{}: the tokens differ from the hash in the header. Remove the file; redco rebuilds it", path());
-}
+void TokenIndex::verify() const { state_->file.verify(); }
 
 void TokenIndex::check_vocab(i64 rows) const {
   if (max_id() >= rows)

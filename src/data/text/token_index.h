@@ -3,9 +3,8 @@
 //   std::string path = build_token_index(text, tokenizer, "runs/x/cache");   // on one rank
 //   TokenIndex tokens = TokenIndex::open(path);                              // on all ranks
 //
-// File format (little-endian): a header of 104 bytes (TokenIndexHeader in the .cpp), then pieces of 65536
-// tokens (the last one shorter): the ids, u16 if the tokenizer has at most 65536 of them, else i32, and one
-// bit per token, set on the last token of a document. The file is complete or absent.
+// File (data/index/index_file.h): pieces of 65536 tokens (the last one shorter): the ids, u16 if the
+// tokenizer has at most 65536 of them, else i32, and one bit per token, set on the last token of a document.
 //
 // Files are read through base/file.h and not mapped: a window costs one pread from the page cache, which all
 // ranks of a host share, and a file truncated during a job is an error with its name instead of a SIGBUS.
@@ -24,7 +23,7 @@
 namespace redco {
 
 // Raised when the same text could give another file.
-inline constexpr u32 kTokenIndexVersion = 4;
+inline constexpr u32 kTokenIndexVersion = 5;
 
 // The unit of a document. The tokenizer's eos token, if it has one, follows each document that isn't empty.
 // The bos token precedes it if the tokenizer puts it before a text (document_bos).
