@@ -175,7 +175,7 @@ TEST_F(Examples, EveryBadLineIsNamedWithItsReason) {
        "texts"},
       {"{}", "its keys are none"},
       {R"({"id": 1, "inputs": "a", "targets": "b"})",
-       "data.fields='{prompt: inputs, completion: targets}' reads records of this form"},
+       "data.fields='{instruction: inputs, output: targets}' reads records of this form"},
       {R"({"text": "a", "parent_id": null, "role": "prompter"})", "one message of a conversation"},
       {R"({"text": 3})", "\"text\" is not a text but number"},
       {R"({"text": ""})", "the text is empty"},

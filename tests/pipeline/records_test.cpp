@@ -123,7 +123,8 @@ TEST(Records, AllFormatsAreRead) {
     EXPECT_THAT(usage_error([&] { read({"a.src"}, "parallel"); }), HasSubstr("needs pairs of files"));
     EXPECT_THAT(
         usage_error([&] { read({"a.src"}, ""); }),
-        HasSubstr("records need one of the formats jsonl, json, csv, tsv, parquet, arrow and parallel"));
+        HasSubstr(
+            "records need one of the formats jsonl, json, csv, tsv, parquet, arrow, webdataset, conll"));
     spill(dir / "b.csv", "source,source\na,b\n");
     EXPECT_THAT(usage_error([&] { read({"b.csv"}, ""); }), HasSubstr("two columns have the name 'source'"));
     spill(dir / "c.csv", "source,target\n\na,b,c\n");
