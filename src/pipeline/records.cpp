@@ -55,7 +55,8 @@ namespace {
 const RecordJson& need(const Record& r, const RecordJson& object, const std::string& key, const char* what,
                        bool (*right)(const RecordJson&)) {
   const auto it = object.find(key);
-  if (it == object.end() || it->is_null()) {
+  if (it != object.end() && it->is_null()) r.fail(fmt::format("\"{}\" is null", key));
+  if (it == object.end()) {
     std::vector<std::string> keys;
     for (const auto& [name, value] : object.items()) keys.push_back(name);
     const std::string near = nearest(key, keys);

@@ -178,6 +178,7 @@ TEST_F(Examples, EveryBadLineIsNamedWithItsReason) {
        "data.fields='{instruction: inputs, output: targets}' reads records of this form"},
       {R"({"text": "a", "parent_id": null, "role": "prompter"})", "one message of a conversation"},
       {R"({"text": 3})", "\"text\" is not a text but number"},
+      {R"({"text": null})", "\"text\" is null"},
       {R"({"text": ""})", "the text is empty"},
       {R"({"text": "a", "text": "b"})", "the key \"text\" is given twice"},
       {R"({"text": "a", "messages": []})", "both \"text\" and \"messages\""},

@@ -302,7 +302,11 @@ TokenizedExample ExampleLines::read(std::string_view line) const {
     for (const auto& [key, value] : j.items()) keys.push_back(key);
     for (const auto& key : {f.text, f.completion ? f.prompt : std::nullopt, f.messages,
                             f.output ? f.instruction : std::nullopt, f.conversations})
-      if (key) expected.push_back("\"" + *key + "\"");
+      if (key) {
+        if (const auto it = j.find(*key); it != j.end() && it->is_null())
+          throw ContentsError("\"{}\" is null", *key);
+        expected.push_back("\"" + *key + "\"");
+      }
     throw ContentsError("no {}; {}", fmt::join(expected, " or "), lm_fields_hint(keys, chat_ != nullptr));
   }
   if (std::find(e.in_loss.begin() + !e.in_loss.empty(), e.in_loss.end(), 1) == e.in_loss.end())
