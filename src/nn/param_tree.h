@@ -25,7 +25,7 @@ struct StoredAs {
   bool transposed = false;  // 2-D and stored as (in, out): GPT-2's Conv1D
   i64 row = 0;              // first row (of the out dim) of this part
   // > 0: dim 0 consists of this many stored tensors of `shape`, one per expert; {} in `name` is the expert's
-  // index. Without {} one stored tensor holds all of them, and its dim 0 is the expert.
+  // index.
   i64 stacked = 0;
   // The stack is one tensor of the file, of the shape (stacked, shape...).
   bool whole_stack = false;
