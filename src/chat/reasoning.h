@@ -10,8 +10,7 @@ namespace redco {
 
 // The message with another text in place of its reasoning: the first of the fields reasoning_content,
 // thinking and reasoning that is not blank, else the part of the content before </think>, </thinking>,
-// </reasoning> or
-// [/THINK] (and after the tag that opens it). nullopt: it has no reasoning, or a blank one.
+// </reasoning> or [/THINK] (and after the tag that opens it). nullopt: it has no reasoning, or a blank one.
 std::optional<ChatMessage> with_reasoning(const ChatMessage& m, const std::string& text);
 
 }  // namespace redco
