@@ -85,6 +85,13 @@ void check_metric_names(const JobConfig& job, Checks& c) {
   }
 }
 
+void check_grpo(const JobConfig& job, Checks& c) {
+  const GrpoSettings& g = job.grpo;
+  if (g.soft_punish_cache && *g.soft_punish_cache > g.max_new_tokens)
+    c.problem("{} is more than {}; use at most that", c.cite("grpo.soft_punish_cache", *g.soft_punish_cache),
+              c.cite("grpo.max_new_tokens", g.max_new_tokens));
+}
+
 // Settings of commands and parts that the job does not use.
 void check_idle(const JobConfig& job, JobUse use, Checks& c) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
@@ -339,6 +346,7 @@ void check_job(const JobConfig& job, JobUse use, const MoreProblems& more) {
   }
   if (use == JobUse::train || use == JobUse::validate || use == JobUse::evaluate) check_metric_names(job, c);
   check_idle(job, use, c);
+  check_grpo(job, c);
   if (use == JobUse::train || use == JobUse::validate) check_train(job, use, c);
   if (use == JobUse::train || use == JobUse::validate || use == JobUse::evaluate)
     check_generation("eval.generation", job.eval.generation, c);

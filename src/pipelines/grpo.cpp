@@ -326,9 +326,6 @@ class Grpo : public Pipeline {
 
   EpochExamples::Made roll_out(const ParamTree& params, i64 epoch) const {
     const GrpoSettings& o = settings->grpo;
-    if (o.soft_punish_cache.value_or(1) > o.max_new_tokens)
-      throw UsageError("[grpo] soft_punish_cache={} is more than max_new_tokens={}; use at most that",
-                       *o.soft_punish_cache, o.max_new_tokens);
     Sums sums;
     const i64 n = o.prompts_per_epoch, first = epoch * n;
     const std::vector<Example> asked = endless_examples(*train_data, first, n);

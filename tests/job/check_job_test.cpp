@@ -245,6 +245,8 @@ TEST(CheckJob, GenerationSettingsThatExcludeEachOther) {
   // Training reads only eval.generation; chat has one answer.
   EXPECT_EQ(with({"predict.top_k=3"}), "");
   EXPECT_THAT(check(JobUse::chat, kJob, {"predict.num_beams=2"}), HasSubstr("use 1"));
+  EXPECT_THAT(with({"pipeline=grpo", "grpo.max_new_tokens=8", "grpo.soft_punish_cache=9"}),
+              HasSubstr("grpo.soft_punish_cache=9"));
 }
 
 TEST(CheckJob, SettingsWhoseConditionsDoNotHoldAreErrors) {
