@@ -99,12 +99,12 @@ Tensor delta_mixer(const ParamTree& p, const std::string& prefix, const DeltaSet
   const Tensor k = unit_length(reshape(convolved("k", of[1]), {B, T, G, N}));
   const Tensor v = reshape(convolved("v", of[2]), {B, T, H, P});
   const Recurrence r = gated_delta_rule({.log_decay = decay,
-                                         .beta = beta,
                                          .k = k,
                                          .q = scale(q, 1 / std::sqrt(static_cast<double>(N))),
                                          .v = v,
                                          .initial = pass.initial(),
-                                         .segments = pass.segments()});
+                                         .segments = pass.segments()},
+                                        beta);
   pass.finish(r.state);
   const Tensor normed = rms_norm(p, m + "norm", r.y, s.eps);
   return dense(p, m + "out_proj", reshape(normed, {B, T, H * P}) * silu(of[3]), o);

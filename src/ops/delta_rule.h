@@ -14,18 +14,7 @@ namespace redco {
 // the chunk changes results only by rounding. Keys should have a length of at most 1, and beta be in [0, 1]:
 // else the state may grow.
 //
-// B batch, T tokens, H heads, P head width, N state size, G groups of H / G heads that share keys and
-// queries. Sharding is that of linear_recurrence: nothing is communicated.
-struct DeltaRuleInputs {
-  Tensor log_decay, beta;  // [B, T, H]
-  Tensor k, q;             // [B, T, G, N]
-  Tensor v;                // [B, T, H, P]
-  Tensor initial = {};     // [B, H, N, P]: h before the first token; undefined: zeros
-  // [B, T] i32: tokens of other segments do not count. Those of one segment are consecutive. Excludes
-  // `initial`; undefined: one segment.
-  Tensor segments = {};
-};
-// y and state: see Recurrence.
-Recurrence gated_delta_rule(const DeltaRuleInputs& in, i64 chunk = 32);
+// Inputs, shapes and sharding are those of linear_recurrence; beta [B, T, H].
+Recurrence gated_delta_rule(const RecurrenceInputs& in, const Tensor& beta, i64 chunk = 32);
 
 }  // namespace redco

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/shape.h"
-#include "support/op_cases.h"
+#include "ops/recurrence_values.h"
 
 namespace redco {
 namespace {
@@ -12,60 +12,12 @@ namespace {
 using namespace redco::testing;
 using Xs = std::vector<Tensor>;
 
-struct Sizes {
-  i64 B = 2, T = 5, H = 2, G = 1, N = 2, P = 2;
-};
-
-struct RecurrenceValues {
-  std::vector<double> decay, k, q, v, initial;
-};
-RecurrenceValues values_of(const Sizes& s, u64 seed) {
-  Random r(seed);
-  return {r.values(s.B * s.T * s.H, -1.5, -0.01), r.values(s.B * s.T * s.G * s.N),
-          r.values(s.B * s.T * s.G * s.N), r.values(s.B * s.T * s.H * s.P), r.values(s.B * s.H * s.N * s.P)};
-}
-
-struct Expected {
-  std::vector<double> y, state;
-};
-// The definition, one token at a time. segments: empty or [B, T].
-Expected by_definition(const Sizes& s, const RecurrenceValues& x, bool initial,
-                       const std::vector<i32>& segments = {}) {
-  Expected e{std::vector<double>(s.B * s.T * s.H * s.P), std::vector<double>(s.B * s.H * s.N * s.P)};
-  for (i64 b = 0; b < s.B; ++b)
-    for (i64 h = 0; h < s.H; ++h) {
-      double* state = e.state.data() + (b * s.H + h) * s.N * s.P;
-      if (initial) std::copy_n(x.initial.data() + (b * s.H + h) * s.N * s.P, s.N * s.P, state);
-      for (i64 t = 0; t < s.T; ++t) {
-        const i64 at = b * s.T + t, kq = (at * s.G + h / (s.H / s.G)) * s.N;
-        if (!segments.empty() && t > 0 && segments[at] != segments[at - 1])
-          std::fill_n(state, s.N * s.P, 0.0);
-        const double a = std::exp(x.decay[at * s.H + h]);
-        for (i64 p = 0; p < s.P; ++p)
-          for (i64 n = 0; n < s.N; ++n) {
-            double& c = state[n * s.P + p];
-            c = a * c + x.k[kq + n] * x.v[(at * s.H + h) * s.P + p];
-            e.y[(at * s.H + h) * s.P + p] += x.q[kq + n] * c;
-          }
-      }
-    }
-  return e;
-}
-
-// `heads`, `groups`: how mp cuts them.
-RecurrenceInputs inputs_of(const Sizes& s, const RecurrenceValues& x, bool initial,
-                           const std::vector<i32>& segments = {},
-                           const Placement& heads = Placement::replicated(),
-                           const Placement& groups = Placement::replicated()) {
-  const auto cut = [](const Placement& p, int dim) {
-    return on_mp(p.is_sharded() ? Placement::sharded(dim, p.unit) : p);
-  };
-  RecurrenceInputs in{
-      place({s.B, s.T, s.H}, x.decay, cut(heads, 2)), place({s.B, s.T, s.G, s.N}, x.k, cut(groups, 2)),
-      place({s.B, s.T, s.G, s.N}, x.q, cut(groups, 2)), place({s.B, s.T, s.H, s.P}, x.v, cut(heads, 2))};
-  if (initial) in.initial = place({s.B, s.H, s.N, s.P}, x.initial, cut(heads, 1));
-  if (!segments.empty()) in.segments = from_ids({s.B, s.T}, segments);
-  return in;
+RecurrenceResults linear_by_definition(const RecurrenceSizes& s, const RecurrenceValues& x, bool initial,
+                                       const std::vector<i32>& segments = {}) {
+  return recurrence_by_definition(s, x, initial, segments,
+                                  [&](double* state, i64 stride, const double* k, double v, i64) {
+                                    for (i64 n = 0; n < s.N; ++n) state[n * stride] += k[n] * v;
+                                  });
 }
 
 TEST(LinearRecurrence, EqualsTheDefinition) {
@@ -74,42 +26,37 @@ TEST(LinearRecurrence, EqualsTheDefinition) {
       for (const i64 G : {1, 2})
         for (const bool initial : {false, true})
           for (const i64 chunk : {1, 4, 8, 64}) {
-            const Sizes s{2, T, 4, G, 3, 5};
-            const RecurrenceValues x = values_of(s, 3);
-            const Expected e = by_definition(s, x, initial);
-            const Recurrence r = linear_recurrence(inputs_of(s, x, initial), chunk);
-            EXPECT_LT(distance(to_values(r.y), e.y), 1e-13) << T << " tokens in chunks of " << chunk;
-            EXPECT_LT(distance(to_values(r.state), e.state), 1e-13) << T << " tokens in chunks of " << chunk;
+            const RecurrenceSizes s{2, T, 4, G, 3, 5};
+            const RecurrenceValues x = recurrence_values(s, 3);
+            expect_recurrence(linear_recurrence(recurrence_inputs(s, x, initial), chunk),
+                              linear_by_definition(s, x, initial), 1e-13,
+                              fmt::format("{} tokens in chunks of {}", T, chunk));
           }
   });
 }
 
-// Samples of several lengths: within a chunk, over chunk borders, and longer than chunks.
 TEST(LinearRecurrence, SegmentsAreApart) {
   on_one_rank([](Context&) {
-    const Sizes s{2, 11, 2, 1, 3, 2};
-    const RecurrenceValues x = values_of(s, 4);
-    const std::vector<i32> segments = {1, 1, 1, 2, 2, 2, 2, 2, 2, 3, 3, 5, 6, 6, 6, 6, 7, 7, 0, 0, 0, 0};
-    const Expected e = by_definition(s, x, false, segments);
-    for (const i64 chunk : {1, 2, 3, 4, 11, 64}) {
-      const Recurrence r = linear_recurrence(inputs_of(s, x, false, segments), chunk);
-      EXPECT_LT(distance(to_values(r.y), e.y), 1e-13) << chunk;
-      EXPECT_LT(distance(to_values(r.state), e.state), 1e-13) << chunk;
-    }
+    const RecurrenceSizes s{2, 11, 2, 1, 3, 2};
+    const RecurrenceValues x = recurrence_values(s, 4);
+    const RecurrenceInputs in = recurrence_inputs(s, x, false, kSegments);
+    for (const i64 chunk : {1, 2, 3, 4, 11, 64})
+      expect_recurrence(linear_recurrence(in, chunk), linear_by_definition(s, x, false, kSegments), 1e-13,
+                        fmt::format("chunks of {}", chunk));
   });
 }
 
 // Decays that leave nothing, and none at all: no overflow in the products of a chunk.
 TEST(LinearRecurrence, ExtremeDecaysStayFinite) {
   on_one_rank([](Context&) {
-    const Sizes s{1, 9, 1, 1, 2, 2};
-    RecurrenceValues x = values_of(s, 5);
+    const RecurrenceSizes s{1, 9, 1, 1, 2, 2};
+    RecurrenceValues x = recurrence_values(s, 5);
     for (const double decay : {-1e4, 0.0}) {
       std::fill(x.decay.begin(), x.decay.end(), decay);
-      RecurrenceInputs in = inputs_of(s, x, true);
+      RecurrenceInputs in = recurrence_inputs(s, x, true);
       in.log_decay = in.log_decay.watched();
       const Recurrence r = linear_recurrence(in, 4);
-      EXPECT_LT(distance(to_values(r.y), by_definition(s, x, true).y), 1e-13);
+      EXPECT_LT(distance(to_values(r.y), linear_by_definition(s, x, true).y), 1e-13);
       for (const double g : to_values(grad(sum_all(square(r.y)), {in.log_decay})[0]))
         EXPECT_TRUE(std::isfinite(g));
     }
@@ -120,24 +67,23 @@ TEST(LinearRecurrence, ExtremeDecaysStayFinite) {
 // tokens that remember, within a chunk and over chunks.
 TEST(LinearRecurrence, SmallDecaysAfterLargeOnesAreExact) {
   on_one_rank([](Context&) {
-    const Sizes s{1, 48, 2, 1, 2, 2};
-    RecurrenceValues x = values_of(s, 6);
+    const RecurrenceSizes s{1, 48, 2, 1, 2, 2};
+    RecurrenceValues x = recurrence_values(s, 6);
     for (std::size_t i = 0; i < x.decay.size(); ++i) x.decay[i] = i % 48 < 24 ? -3000.0 : -1.0 / 128;
     for (auto* values : {&x.decay, &x.k, &x.q, &x.v})
       for (double& v : *values) v = static_cast<float>(v);
-    const Expected e = by_definition(s, x, false);
-    RecurrenceInputs in = inputs_of(s, x, false);
+    const RecurrenceResults e = linear_by_definition(s, x, false);
+    RecurrenceInputs in = recurrence_inputs(s, x, false);
     for (Tensor* t : {&in.log_decay, &in.k, &in.q, &in.v}) *t = cast(*t, DType::f32);
     for (const i64 chunk : {4, 64}) {
       // Sums of at most 24 terms, each rounded a few times.
       const Recurrence r = linear_recurrence(in, chunk);
-      EXPECT_LT(distance(to_values(r.y), e.y), 3e-6) << "chunks of " << chunk;
-      EXPECT_LT(distance(to_values(r.state), e.state), 3e-6) << "chunks of " << chunk;
+      expect_recurrence(r, e, 3e-6, fmt::format("chunks of {}", chunk));
     }
   });
 }
 
-OpCase recurrence_case(const std::string& name, const Sizes& s, i64 chunk, bool state,
+OpCase recurrence_case(const std::string& name, const RecurrenceSizes& s, i64 chunk, bool state,
                        const std::vector<i32>& segments = {}) {
   OpCase c{
       name,
@@ -167,33 +113,24 @@ TEST(LinearRecurrence, PassesCheckOp) {
   check_op(recurrence_case("one token", {.B = 2, .T = 1, .H = 2, .G = 1, .N = 2, .P = 2}, 2, false));
 }
 
-// Heads cut like those of a model: more or fewer shards than groups, and numbers that do not divide.
 TEST(LinearRecurrence, CutHeadsCommunicateNothing) {
-  for (const i64 G : {1, 2, 3})
-    for (const int shards : {2, 3})
-      on_mesh({1, shards}, [&](Context& c) {
-        const Sizes s{2, 7, 6, G, 3, 2};
-        const RecurrenceValues x = values_of(s, 6);
-        const Expected e = by_definition(s, x, true);
-        const i64 f = kv_repeat(s.H, G, shards);
-        const Placement heads = Placement::sharded(0, s.H / (G * f));
-        const Placement groups = f == 1 && G > 1 ? Placement::sharded(0) : Placement::replicated();
-        const RecurrenceInputs in = inputs_of(s, x, true, {}, heads, groups);
-        c.keep_ledger();
-        const Recurrence r = linear_recurrence(in, 3);
-        EXPECT_TRUE(c.ledger()->collectives().empty()) << G << " groups on " << shards << " shards";
-        EXPECT_TRUE(r.y.layout()[Axis::mp].is_sharded(2));
-        EXPECT_TRUE(r.state.layout()[Axis::mp].is_sharded(1));
-        EXPECT_LT(distance(to_values(r.y), e.y), 1e-13);
-        EXPECT_LT(distance(to_values(r.state), e.state), 1e-13);
-      });
+  on_cut_heads([](Context& c, const RecurrenceSizes& s, const Placement& heads, const Placement& groups) {
+    const RecurrenceValues x = recurrence_values(s, 6);
+    const RecurrenceInputs in = recurrence_inputs(s, x, true, {}, heads, groups);
+    c.keep_ledger();
+    const Recurrence r = linear_recurrence(in, 3);
+    EXPECT_TRUE(c.ledger()->collectives().empty()) << s.G << " groups";
+    EXPECT_TRUE(r.y.layout()[Axis::mp].is_sharded(2));
+    EXPECT_TRUE(r.state.layout()[Axis::mp].is_sharded(1));
+    expect_recurrence(r, linear_by_definition(s, x, true), 1e-13, fmt::format("{} groups", s.G));
+  });
 }
 
 TEST(LinearRecurrence, MisuseIsAnError) {
   on_one_rank([](Context&) {
-    const Sizes s;
-    const RecurrenceValues x = values_of(s, 1);
-    RecurrenceInputs in = inputs_of(s, x, true, std::vector<i32>(s.B * s.T, 1));
+    const RecurrenceSizes s;
+    const RecurrenceValues x = recurrence_values(s, 1);
+    RecurrenceInputs in = recurrence_inputs(s, x, true, std::vector<i32>(s.B * s.T, 1));
     EXPECT_THROW(linear_recurrence(in), BugError);  // a state and segments
     in.initial = {};
     EXPECT_THROW(linear_recurrence(in, 0), BugError);

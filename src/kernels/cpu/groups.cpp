@@ -25,12 +25,7 @@ template void to_groups(const float*, Group4*, i64, i64);
 #define INSTANTIATE(G) template void from_groups(const G*, float*, i64, i64);
 INSTANTIATE(Group8)
 INSTANTIATE(Group4)
-INSTANTIATE(Symmetric4)
-INSTANTIATE(Symmetric5)
-INSTANTIATE(Affine5)
-INSTANTIATE(Super4)
-INSTANTIATE(Super5)
-INSTANTIATE(Super6)
+REDCO_EACH_READ_GROUP(INSTANTIATE)
 #undef INSTANTIATE
 
 }  // namespace redco::kernels

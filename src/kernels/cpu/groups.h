@@ -76,6 +76,9 @@ struct Super6 {
   std::uint16_t scale;
 };
 
+// Blocks that only files of others have, for explicit instantiations.
+#define REDCO_EACH_READ_GROUP(F) F(Symmetric4) F(Symmetric5) F(Affine5) F(Super4) F(Super5) F(Super6)
+
 // Calls f with a block of the type.
 template <class F>
 decltype(auto) visit_groups(DType t, F&& f) {

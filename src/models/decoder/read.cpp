@@ -42,6 +42,18 @@ DecoderArchitecture read_usual(ModelConfig& c, const DecoderDefaults& d) {
   return s;
 }
 
+ModelConfig text_part(ModelConfig& c, const std::string& model_type, const std::vector<std::string>& others) {
+  ModelConfig text = c.part("text_config", model_type);
+  c.inert({"vision_config", "image_token_id", "tie_word_embeddings", "initializer_range"});
+  c.inert(others);
+  c.finish();
+  log_once(LogLevel::info,
+           fmt::format("[model] {}: model_type {} has images and texts; only its text model is read, "
+                       "and saved as {}",
+                       c.source(), c.text_or("model_type", ""), model_type));
+  return text;
+}
+
 i64 read_head_width(ModelConfig& c, const char* heads_key, i64 H, const char* width_key, i64 width) {
   if (width % H != 0) c.fail(heads_key, fmt::format("expected a divisor of {}={}", width_key, width));
   return width / H;

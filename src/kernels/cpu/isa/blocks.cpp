@@ -24,18 +24,17 @@ REDCO_INLINE void codes_of(const Symmetric4& b, int, Codes& to) {
   nibbles_of(b.values, to);
   to -= 8;
 }
-REDCO_INLINE void codes_of(const Symmetric5& b, int, Codes& to) {
+template <class G>
+REDCO_INLINE void codes_of_5_bits(const G& b, Codes& to) {
   Codes fifth;
   nibbles_of(b.values, to);
   fifth_of(b.fifth, fifth);
   to += fifth;
-  to -= 16;
 }
-REDCO_INLINE void codes_of(const Affine5& b, int, Codes& to) {
-  Codes fifth;
-  nibbles_of(b.values, to);
-  fifth_of(b.fifth, fifth);
-  to += fifth;
+REDCO_INLINE void codes_of(const Affine5& b, int, Codes& to) { codes_of_5_bits(b, to); }
+REDCO_INLINE void codes_of(const Symmetric5& b, int, Codes& to) {
+  codes_of_5_bits(b, to);
+  to -= 16;
 }
 REDCO_INLINE void codes_of(const Super4& b, int part, Codes& to) {
   Codes x;
@@ -230,12 +229,7 @@ void sum_words(i64 groups, const std::int16_t* words, const float* scales, float
   template void from_groups(const G*, i64, float*, i64);                                    \
   template void rows_times_groups(i64, i64, i64, const float*, i64, const G*, float*, i64); \
   template void row_times_groups(i64 n, i64 groups, const RowOfWords& a, const G* b, float* c);
-INSTANTIATE(Symmetric4)
-INSTANTIATE(Symmetric5)
-INSTANTIATE(Affine5)
-INSTANTIATE(Super4)
-INSTANTIATE(Super5)
-INSTANTIATE(Super6)
+REDCO_EACH_READ_GROUP(INSTANTIATE)
 #undef INSTANTIATE
 
 }  // namespace redco::kernels::REDCO_ISA

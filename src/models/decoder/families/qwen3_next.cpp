@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/log_once.h"
 #include "models/decoder/decoder.h"
 #include "models/decoder/families.h"
 #include "models/decoder/read.h"
@@ -99,14 +98,8 @@ DecoderArchitecture read_qwen3_next(ModelConfig& c) {
 DecoderArchitecture read_qwen3_5(ModelConfig& c) { return read_qwen3_5_with(c, kQwen35); }
 
 std::unique_ptr<Model> make_qwen3_5(ModelConfig& c) {
-  ModelConfig text = c.part("text_config", "qwen3_5_text");
-  c.inert({"vision_config", "image_token_id", "video_token_id", "vision_start_token_id",
-           "vision_end_token_id", "tie_word_embeddings", "initializer_range"});
-  c.finish();
-  log_once(LogLevel::info,
-           "[model] " + c.source() +
-               ": model_type qwen3_5 has images and texts; only its text model is read, and saved "
-               "as qwen3_5_text");
+  ModelConfig text =
+      text_part(c, "qwen3_5_text", {"video_token_id", "vision_start_token_id", "vision_end_token_id"});
   return make_decoder_model(text, read_qwen3_5_part, "Qwen3_5ForCausalLM");
 }
 
