@@ -40,6 +40,7 @@
 #include "ops/select.h"
 #include "ops/shape.h"
 #include "ops/softmax.h"
+#include "ops/special.h"
 #include "optim/update_rule.h"
 #include "pipeline/answer_rewards.h"
 #include "pipeline/embedding_pipeline.h"

@@ -25,7 +25,8 @@ constexpr const char* kMethods[] = {
     "tanh",        "sigmoid",  "relu",         "gelu",  "silu",     "softplus", "softmax", "log_softmax",
     "log_sum_exp", "max_last", "sum_all",      "sum",   "mean",     "clamp",    "cumsum",  "argmax",
     "cummax",      "sort",     "top_k",        "sign",  "pow",      "reshape",  "permute", "transpose",
-    "narrow",      "pad_to",   "broadcast_to", "cast",  "to_float", "pick",     "detach",  "watched"};
+    "narrow",      "pad_to",   "broadcast_to", "cast",  "to_float", "pick",     "detach",  "watched",
+    "erf",         "log1p",    "expm1",        "round", "floor",    "prod",     "cumprod"};
 
 using One = Tensor (*)(const Tensor&);
 
@@ -76,6 +77,11 @@ void bind_ops(py::module_& m) {
                                                            {"gelu", gelu},
                                                            {"silu", silu},
                                                            {"softplus", softplus},
+                                                           {"erf", erf},
+                                                           {"log1p", log1p},
+                                                           {"expm1", expm1},
+                                                           {"round", round},
+                                                           {"floor", floor},
                                                            {"log_sigmoid", log_sigmoid},
                                                            {"stop_gradient", stop_gradient},
                                                            {"max_last", max_last},
@@ -126,6 +132,8 @@ void bind_ops(py::module_& m) {
       py::kw_only(), "min"_a = -std::numeric_limits<double>::infinity(),
       "max"_a = std::numeric_limits<double>::infinity(), Free());
   m.def("cumsum", &cumsum, "x"_a, "dim"_a, "reverse"_a = false, Free());
+  m.def("prod", &prod, "x"_a, "dim"_a, Free(), "The product along a dim, which is dropped.");
+  m.def("cumprod", &cumprod, "x"_a, "dim"_a, Free());
 
   // Orders, ids and powers
   m.def(
