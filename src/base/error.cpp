@@ -2,7 +2,12 @@
 
 #include <cstring>
 
+#include "base/user_line.h"
+
 namespace redco {
+
+BugError::BugError(const std::string& message, const std::string& found)
+    : Error(ExitCode::bug, message), found_((found.empty() ? message : found) + at_user_line()) {}
 
 void check_failed(const char* file, int line, const char* condition, const std::string& message) {
   const char* src = std::strstr(file, "src/");

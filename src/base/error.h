@@ -64,9 +64,9 @@ class IoError : public Error {
 // user's code: in_pipeline() (pipeline/pipeline.h) makes it a UsageError.
 class BugError : public Error {
  public:
-  // found: what was found, without the place in redco's sources.
-  explicit BugError(const std::string& message, std::string found = "")
-      : Error(ExitCode::bug, message), found_(found.empty() ? message : std::move(found)) {}
+  // found: what was found, without the place in redco's sources. In a user's function its line is added
+  // (base/user_line.h).
+  explicit BugError(const std::string& message, const std::string& found = "");
   const std::string& found() const { return found_; }
 
  private:

@@ -11,6 +11,7 @@
 
 #include "base/activity.h"
 #include "base/pooled.h"
+#include "base/user_line.h"
 #include "tensor/profile.h"
 #include "tensor/transfer.h"
 
@@ -371,8 +372,8 @@ void OpCall::check_finite() const {
         ExitCode::non_finite,
         fmt::format(
             "[debug] op {} is the first whose result is not finite: {} at element {} of {}, in {}. Its "
-            "inputs are finite: {}",
-            name_, found->second, found->first, describe(o), context_.where(), inputs));
+            "inputs are finite: {}{}",
+            name_, found->second, found->first, describe(o), context_.where(), inputs, at_user_line()));
   }
 }
 

@@ -2,9 +2,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/file.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,11 +17,10 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/run_program.h"
 #include "base/temporaries.h"
 #include "base/user_folders.h"
 #include "pipeline/abi.h"
-
-extern char** environ;
 
 namespace redco {
 
@@ -123,27 +120,6 @@ class Waiting {
   int fd_;
 };
 
-// Runs the compiler; its messages go to `log`. Returns its exit status.
-int run_compiler(const std::vector<std::string>& command, const std::string& log) {
-  std::vector<char*> arguments;
-  for (const std::string& w : command) arguments.push_back(const_cast<char*>(w.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  posix_spawn_file_actions_adddup2(&files, 1, 2);
-  pid_t pid = 0;
-  const int code = posix_spawnp(&pid, arguments[0], &files, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&files);
-  if (code != 0)
-    throw UsageError("the compiler {} does not start: {}. Install it, or set the path of a shared object",
-                     command[0], std::strerror(code));
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0)
-    if (errno != EINTR) throw IoError("the compiler {}: {}", command[0], std::strerror(errno));
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 std::string first_lines(const std::string& text) {
   std::istringstream lines(text);
   std::string out, line;
@@ -181,7 +157,11 @@ CompiledPlugin compiled_plugin(const std::string& path, const std::string& setti
   const std::string result = join_path(made.path(), "plugin.so"), rule = join_path(made.path(), "rule"),
                     log = join_path(made.path(), "log");
   command.insert(command.end(), {"-MMD", "-MF", rule, "-o", result, path, library_path()});
-  if (run_compiler(command, log) != 0)
+  const int status = run_program(command, log);
+  if (status < 0)
+    throw UsageError("the compiler {} does not start: {}. Install it, or set the path of a shared object",
+                     command[0], std::strerror(-status));
+  if (status != 0)
     throw UsageError("[{}] {} does not compile:{}", setting, path,
                      first_lines(read_file(log, kMostSourceBytes)));
   std::vector<std::string> files;

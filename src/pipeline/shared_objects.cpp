@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/user_line.h"
 #include "env/plugin_environments.h"
 #include "models/plugin_families.h"
 #include "pipeline/compile_plugin.h"
@@ -75,10 +76,12 @@ SharedObject load_binary(const std::string& file, const std::string& path, const
                        bytes.size(), header.e_shoff + u64{header.e_shentsize} * header.e_shnum);
   }
   // dlopen searches other folders for names without a slash.
-  void* so = dlopen(std::filesystem::absolute(file).c_str(), RTLD_NOW | RTLD_LOCAL);
+  const std::string absolute = std::filesystem::absolute(file).string();
+  void* so = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!so)
     throw UsageError("[{}] {} can't be loaded: {}. Expected a shared object built with this version of redco",
                      setting, path, dlerror());
+  add_user_object(absolute);
   if (dlsym(so, "redco_pipeline_abi"))
     throw UsageError("[{}] {} was built for an older redco. Build it again with this redco", setting, path);
   const auto table = reinterpret_cast<PluginTable (*)()>(dlsym(so, "redco_plugin_table"));
