@@ -34,6 +34,7 @@
 #include "ops/linear.h"
 #include "ops/norm.h"
 #include "ops/order.h"
+#include "ops/products.h"
 #include "ops/recurrence.h"
 #include "ops/reduce.h"
 #include "ops/scan.h"
