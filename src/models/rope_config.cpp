@@ -226,10 +226,16 @@ void scale_longrope(ModelConfig& c, RopeSettings& s, i64 max_positions, i64 dim,
   rope.beyond = [longer](i64) { return longer; };
 }
 
-// NTK-aware scaling: sequences longer than the model's positions increase the base.
-void scale_dynamic(RopeSettings& s, i64 max_positions, i64 dim, Rope& rope) {
-  const double factor = s.positive("factor");
+// NTK-aware scaling: sequences longer than the model's positions increase the base; with `alpha`, all do.
+void scale_dynamic(RopeSettings& s, const RopeFamily& family, i64 max_positions, i64 dim, Rope& rope) {
   if (dim <= 2) s.fail("rope_type", "dynamic needs more than 2 rotated dims");
+  if (const double alpha = family.alpha ? s.number("alpha", 0) : 0; alpha != 0) {
+    if (alpha < 0) s.fail("alpha", "expected a number above 0");
+    rope.usual.inv_freq =
+        shared(rope_frequencies(s.theta * std::pow(alpha, static_cast<double>(dim) / (dim - 2)), dim));
+    return;
+  }
+  const double factor = s.positive("factor");
   rope.usual_length = max_positions;
   rope.unlimited = true;
   rope.beyond = [=, theta = s.theta, o = rope.usual](i64 tokens) {
@@ -265,7 +271,7 @@ Rope read_settings(ModelConfig& c, RopeSettings s, const RopeFamily& family, i64
   }
   rope.usual.inv_freq = shared(std::move(freq));
   if (s.type == "longrope") scale_longrope(c, s, max_positions, dim, rope);
-  if (s.type == "dynamic") scale_dynamic(s, max_positions, dim, rope);
+  if (s.type == "dynamic") scale_dynamic(s, family, max_positions, dim, rope);
   s.finish();
   return rope;
 }

@@ -62,7 +62,9 @@ INSTANTIATE_TEST_SUITE_P(
                                          "olmo3", "granite", "cohere", "glm", "glm4", "smollm3", "nemotron",
                                          "exaone4", "deepseek_v2", "gemma3-images", "mixtral-balanced",
                                          "qwen2_moe-balanced", "gpt_oss", "gpt_oss-mxfp4", "olmoe",
-                                         "glm4_moe", "dots1", "ernie4_5", "helium", "seed_oss", "arcee"),
+                                         "glm4_moe", "dots1", "ernie4_5", "helium", "seed_oss", "arcee",
+                                         "hunyuan_v1_dense", "hunyuan_v1_moe", "granitemoe",
+                                         "granitemoeshared"),
                        ::testing::ValuesIn(kMeshes)),
     param_name);
 

@@ -29,10 +29,15 @@ DecoderArchitecture read_gpt_oss(ModelConfig& c);
 DecoderArchitecture read_gptj(ModelConfig& c);
 DecoderArchitecture read_gemma_with(ModelConfig& c, DecoderDefaults defaults);  // with defaults of the sizes
 DecoderArchitecture read_granite(ModelConfig& c);
+DecoderArchitecture read_granite_moe(ModelConfig& c);  // granitemoe, granitemoeshared
 DecoderArchitecture read_helium(ModelConfig& c);
+DecoderArchitecture read_hunyuan(ModelConfig& c);         // hunyuan_v1_dense, hunyuan_v1_moe
 DecoderArchitecture read_granite_hybrid(ModelConfig& c);  // granitemoehybrid
 // Without the MLP.
 DecoderArchitecture read_granite_with(ModelConfig& c, const DecoderDefaults& defaults);
+// A mixture in all layers, of experts of the width s.inner, and an MLP of this width (0: none) that all
+// tokens share; only the latter if num_local_experts is 0.
+void read_granite_mixture(ModelConfig& c, DecoderArchitecture& s, i64 shared_inner);
 DecoderArchitecture read_llama(ModelConfig& c);  // llama, mistral, qwen2, qwen3
 DecoderArchitecture read_mixtral(ModelConfig& c);
 DecoderArchitecture read_mpt(ModelConfig& c);

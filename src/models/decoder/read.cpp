@@ -113,7 +113,7 @@ kernels::Unary read_expert_activation(ModelConfig& c, const std::string& name) {
 
 void read_router(ModelConfig& c, MixtureSettings& m, const char* count_key, i64 per_token,
                  std::optional<double> balance) {
-  m.per_token = c.integer_or("num_experts_per_tok", per_token);
+  if (m.per_token == 0) m.per_token = c.integer_or("num_experts_per_tok", per_token);
   if (m.per_token > m.count)
     c.fail("num_experts_per_tok", fmt::format("expected at most {}={}", count_key, m.count));
   const bool on = c.boolean_or("output_router_logits", false);

@@ -45,9 +45,9 @@ i64 read_window(ModelConfig& c, i64 fallback);
 void read_mixture_layers(ModelConfig& c, DecoderArchitecture& s);
 // The activation inside of experts; an error of hidden_act if they do not support it.
 kernels::Unary read_expert_activation(ModelConfig& c, const std::string& name);
-// num_experts_per_tok, of at most m.count experts (the key count_key). Training has a load-balancing loss if
-// output_router_logits is true. balance: the default of router_aux_loss_coef; nullopt: transformers' class of
-// the family has no such loss.
+// num_experts_per_tok, unless m.per_token is set, of at most m.count experts (the key count_key). Training
+// has a load-balancing loss if output_router_logits is true. balance: the default of router_aux_loss_coef;
+// nullopt: transformers' class of the family has no such loss.
 void read_router(ModelConfig& c, MixtureSettings& m, const char* count_key, i64 per_token,
                  std::optional<double> balance = 0.001);
 

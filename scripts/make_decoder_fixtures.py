@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Makes the tiny checkpoints tests/fixtures/{hunyuan_v1_dense,granitemoe,...}: further decoders.
+
+Needs torch and transformers 5, and the functions of make_model_fixtures.py and make_hybrid_fixtures.py. Usage:
+scripts/make_decoder_fixtures.py [NAME...]
+"""
+import sys
+
+import make_model_fixtures as m
+import torch
+from make_hybrid_fixtures import keep_double
+from transformers.core_model_loading import revert_weight_conversion
+
+# Three heads on one key head; a padding token that gets no gradient.
+LLAMA = dict(m.LLAMA, num_key_value_heads=1, pad_token_id=7)
+
+FIXTURES = {
+    # Norms of the heads after rotary positions, whose base is stretched once.
+    "hunyuan_v1_dense": ("hunyuan_v1_dense", dict(LLAMA, head_dim=10, attention_bias=True,
+                                                  **m.rope("dynamic", alpha=50.0, factor=1.0))),
+    "hunyuan_v1_moe": ("hunyuan_v1_moe", dict(LLAMA, head_dim=8, num_experts=5, moe_topk=[2, 2], intermediate_size=12,
+                                              tie_word_embeddings=True, **m.rope())),
+    # The load-balancing loss of the routers.
+    "granitemoe": ("granitemoe", dict(LLAMA, num_local_experts=5, num_experts_per_tok=2, intermediate_size=12,
+                                      embedding_multiplier=3.0, attention_multiplier=0.2, residual_multiplier=0.6,
+                                      logits_scaling=4.0, attention_bias=True, output_router_logits=True,
+                                      router_aux_loss_coef=0.2)),
+    "granitemoeshared": ("granitemoeshared", dict(LLAMA, num_local_experts=5, num_experts_per_tok=3,
+                                                  intermediate_size=10, shared_intermediate_size=14,
+                                                  attention_multiplier=0.3, tie_word_embeddings=True)),
+}
+m.GENERATED = ("hunyuan_v1_moe", "granitemoeshared")
+
+
+def randomize(model, generator, unit_offset=False):
+    usual(model, generator, unit_offset)
+    draw = lambda p: torch.randn(p.shape, generator=generator)
+    with torch.no_grad():
+        for name, p in sorted(model.named_parameters()):
+            if name.endswith("e_score_correction_bias"):
+                p.copy_(draw(p) * 0.2)
+        for name, b in sorted(model.named_buffers()):
+            if name.endswith("expert_bias"):
+                b.copy_(draw(b) * 0.2)
+
+
+def compute(model, inputs):
+    """Hidden states, logits, loss and gradients of the inputs, under the names of the files."""
+    model.zero_grad()
+    out = model(**inputs, output_hidden_states=True, use_cache=False)
+    out.loss.backward()
+    results = {f"hidden.{i}": h for i, h in enumerate(out.hidden_states)} | {"logits": out.logits, "loss": out.loss}
+    grads = {n: torch.zeros_like(p) if p.grad is None else p.grad for n, p in model.named_parameters() if p.requires_grad}
+    for n, t in revert_weight_conversion(model, grads).items():
+        results[f"grad.{n}"] = t
+    return {n: t.detach().clone().contiguous() for n, t in results.items()}
+
+
+usual, m.randomize, m.compute = m.randomize, randomize, compute
+
+
+if __name__ == "__main__":
+    keep_double()
+    for name in sys.argv[1:] or FIXTURES:
+        m.make(name, *FIXTURES[name])
