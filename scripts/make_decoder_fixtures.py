@@ -28,8 +28,10 @@ FIXTURES = {
     "granitemoeshared": ("granitemoeshared", dict(LLAMA, num_local_experts=5, num_experts_per_tok=3,
                                                   intermediate_size=10, shared_intermediate_size=14,
                                                   attention_multiplier=0.3, tie_word_embeddings=True)),
+    # An activation with two trained numbers in each layer.
+    "apertus": ("apertus", dict(LLAMA, attention_bias=True)),
 }
-m.GENERATED = ("hunyuan_v1_moe", "granitemoeshared")
+m.GENERATED = ("hunyuan_v1_moe", "granitemoeshared", "apertus")
 
 
 def randomize(model, generator, unit_offset=False):

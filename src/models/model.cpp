@@ -227,6 +227,7 @@ constexpr Family kFamilies[] = {
     {"hunyuan_v1_moe", make_decoder<read_hunyuan>, "HunYuanMoEV1ForCausalLM"},
     {"seed_oss", make_decoder<read_seed_oss>, "SeedOssForCausalLM"},
     {"arcee", make_decoder<read_arcee>, "ArceeForCausalLM"},
+    {"apertus", make_decoder<read_apertus>, "ApertusForCausalLM"},
     {"gpt_oss", make_decoder<read_gpt_oss>, "GptOssForCausalLM"},
     {"deepseek_v2", make_decoder<read_deepseek>, "DeepseekV2ForCausalLM"},
     {"deepseek_v3", make_decoder<read_deepseek>, "DeepseekV3ForCausalLM"},

@@ -40,7 +40,7 @@ RopeJson find_rope(ModelConfig& c, const RopeFamily& family) {
   return {scaling ? "rope_scaling" : "rope_parameters",
           scaling      ? v4
           : parameters ? v5
-                       : Json::object(),
+                       : Json::parse(family.absent),
           family};
 }
 

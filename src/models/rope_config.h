@@ -33,6 +33,7 @@ struct RopeFamily {
   double share = 1;                      // default
   bool interleaved = false;              // rotates the pairs (2i, 2i + 1) instead of (i, i + half)
   bool renamed_longrope = false;         // types su and yarn mean longrope (Phi-3)
+  const char* absent = "{}";             // the rope object of a config that has none
   bool alpha = false;  // with the key alpha, type dynamic stretches the base once, for all lengths (Hunyuan)
 };
 

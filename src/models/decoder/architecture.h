@@ -32,6 +32,7 @@ struct DecoderNames {
   std::string cross_attention_norm = "ln_cross_attn", cross_attention = "crossattention.";
   std::string gate_up{};  // one tensor: the rows of gate, then those of up
   std::string gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
+  std::string xielu = "mlp.act_fn";  // the parameters of that activation
   // Ends of the names of stored tensors that are not parameters: causal masks, rotary frequencies.
   std::vector<std::string> buffers = {"rotary_emb.inv_freq"};
   // In files of a model with more parts: the name of this one ("language_model.", or none) and those of the
@@ -160,6 +161,7 @@ struct DecoderArchitecture {
   // MLP.
   bool gated = true, mlp_bias = false;
   std::string activation = "silu";
+  bool xielu = false;  // in place of `activation`, without a gate
   std::optional<MixtureSettings> mixture;
 };
 

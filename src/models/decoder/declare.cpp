@@ -2,6 +2,7 @@
 #include "models/decoder/decoder.h"
 #include "models/decoder/latent_attention.h"
 #include "models/decoder/mixture.h"
+#include "models/xielu.h"
 
 namespace redco {
 
@@ -109,6 +110,7 @@ void Decoder::declare_mlp(SpecBuilder& b, const std::string& layer) const {
     if (s.gated) b.linear(h + n.gate, s.inner, s.width, s.mlp_bias, s.std, s.transposed).role = Role::first;
     b.linear(h + n.up, s.inner, s.width, s.mlp_bias, s.std, s.transposed).role = Role::first;
   }
+  if (s.xielu) declare_xielu(b, h + n.xielu);
   b.linear(h + n.down, s.width, s.inner, s.mlp_bias, s.residual_std, s.transposed).role = Role::second;
 }
 

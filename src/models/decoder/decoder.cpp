@@ -11,6 +11,7 @@
 #include "models/decoder/mixture.h"
 #include "models/delta_mixer.h"
 #include "models/mamba_mixer.h"
+#include "models/xielu.h"
 #include "nn/cache.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
@@ -216,7 +217,10 @@ Tensor Decoder::mlp(const ParamTree& p, i64 i, const Tensor& x, const ApplyOptio
   const DecoderArchitecture& s = arch_;
   const DecoderNames& n = s.names;
   const std::string h = layer(i) + ".";
-  if (!s.gated) return dense(p, h + n.down, activate(s.activation, dense(p, h + n.up, x, o)), o);
+  if (!s.gated) {
+    const Tensor inner = dense(p, h + n.up, x, o);
+    return dense(p, h + n.down, s.xielu ? xielu(p, h + n.xielu, inner) : activate(s.activation, inner), o);
+  }
   const bool fused = !n.gate_up.empty();
   const LayerName gate = fused ? LayerName(h + n.gate_up, "gate") : LayerName(h + n.gate);
   const LayerName up = fused ? LayerName(h + n.gate_up, "up") : LayerName(h + n.up);

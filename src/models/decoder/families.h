@@ -8,6 +8,7 @@
 
 namespace redco {
 
+DecoderArchitecture read_apertus(ModelConfig& c);
 DecoderArchitecture read_arcee(ModelConfig& c);
 DecoderArchitecture read_bamba(ModelConfig& c);
 DecoderArchitecture read_bloom(ModelConfig& c);
