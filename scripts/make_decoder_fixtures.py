@@ -30,8 +30,14 @@ FIXTURES = {
                                                   attention_multiplier=0.3, tie_word_embeddings=True)),
     # An activation with two trained numbers in each layer.
     "apertus": ("apertus", dict(LLAMA, attention_bias=True)),
+    # Routers whose second choice is weighted among the experts that the first one leaves.
+    "phimoe": ("phimoe", dict(LLAMA, num_local_experts=5, num_experts_per_tok=2, intermediate_size=12,
+                              attention_bias=True, lm_head_bias=True, router_jitter_noise=0.3, sliding_window=5,
+                              original_max_position_embeddings=8,
+                              **m.rope("longrope", short_factor=[1.0, 1.1, 1.3, 1.7], long_factor=[1.0, 2.1, 3.3, 4.7],
+                                       short_mscale=1.2, long_mscale=1.4, original_max_position_embeddings=8))),
 }
-m.GENERATED = ("hunyuan_v1_moe", "granitemoeshared", "apertus")
+m.GENERATED = ("hunyuan_v1_moe", "granitemoeshared", "apertus", "phimoe")
 
 
 def randomize(model, generator, unit_offset=False):

@@ -195,6 +195,7 @@ constexpr Family kFamilies[] = {
     {"gemma3", make_gemma3},
     {"mixtral", make_decoder<read_mixtral>, "MixtralForCausalLM"},
     {"phi3", make_decoder<read_phi3>, "Phi3ForCausalLM"},
+    {"phimoe", make_decoder<read_phimoe>, "PhimoeForCausalLM"},
     {"phi", make_decoder<read_phi>, "PhiForCausalLM"},
     {"gpt_neox", make_decoder<read_gpt_neox>, "GPTNeoXForCausalLM"},
     {"falcon", make_decoder<read_falcon>, "FalconForCausalLM"},

@@ -49,6 +49,10 @@ struct MixtureSettings {
   bool normalized = false;  // the weights of the chosen experts are divided by their sum
   double sum_eps = 0;       // added to that sum
   double scale = 1;         // of the weights
+  // SparseMixer (Liu et al. 2023) chooses and weighs two experts in turn, each by a softmax over the experts
+  // whose logits are nearly as large as the largest one; the number is the relative distance. See
+  // sparse_mixer().
+  std::optional<double> sparse_mixer = std::nullopt;
   // groups > 1: only the experts of the best `chosen_groups` groups may be chosen. A group's score is the
   // sum of its `group_best` largest scores.
   i64 groups = 1, chosen_groups = 1, group_best = 1;

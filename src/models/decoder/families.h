@@ -49,6 +49,7 @@ DecoderArchitecture read_olmoe(ModelConfig& c);
 DecoderArchitecture read_opt(ModelConfig& c);
 DecoderArchitecture read_phi(ModelConfig& c);
 DecoderArchitecture read_phi3(ModelConfig& c);
+DecoderArchitecture read_phimoe(ModelConfig& c);
 DecoderArchitecture read_qwen3_5(ModelConfig& c);  // qwen3_5_text
 DecoderArchitecture read_qwen3_next(ModelConfig& c);
 DecoderArchitecture read_qwen_moe(ModelConfig& c);  // qwen2_moe, qwen3_moe

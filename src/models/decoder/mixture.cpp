@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "base/log_once.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/experts.h"
@@ -131,6 +132,41 @@ Tensor choose(const ParamTree& p, const std::string& layer, const MixtureSetting
   return top_k_mask(ranked, s.per_token);
 }
 
+// What the experts contribute to a token: [B, T, E]; 0 for those that are not chosen.
+struct Routing {
+  Tensor weights, chosen;
+};
+
+// The first expert has the largest logit, the second one the largest of the others. Each is weighted by a
+// softmax over the experts left with (largest - logit) <= 2 eps max(|logit|, largest).
+Routing sparse_mixer(const Tensor& given, double eps) {
+  const Tensor logits = to_sum_type(given);
+  const Tensor never = full({}, -std::numeric_limits<double>::infinity(), logits.dtype());
+  const Tensor values = stop_gradient(logits);
+  const auto choose = [&](const Tensor& used) {
+    const Tensor left = used.defined() ? where(used, never, values) : values;
+    const Tensor chosen = top_k_mask(left, 1), largest = max_last(left);
+    const Tensor far = compare(Binary::lt, scale(maximum(abs(values), largest), 2 * eps), largest - values);
+    const Tensor near = where(far, never, used.defined() ? where(used, never, logits) : logits);
+    return Routing{softmax(near) * chosen, chosen};
+  };
+  const Routing first = choose({}), second = choose(first.chosen);
+  return {first.weights + second.weights, first.chosen + second.chosen};
+}
+
+// The experts with the largest scores, each weighted by its score.
+Routing top_experts(const ParamTree& p, const std::string& layer, const MixtureSettings& s,
+                    const Tensor& logits) {
+  const Tensor scores = s.sigmoid ? sigmoid(logits) : softmax(logits);
+  const Tensor chosen = choose(p, layer, s, scores);
+  Tensor weights = scores * chosen;
+  if (s.normalized) {
+    const Tensor total = sum(weights, {-1}, true);
+    weights = weights / (s.sum_eps > 0 ? add_scalar(total, s.sum_eps) : total);
+  }
+  return {s.scale != 1 ? scale(weights, s.scale) : weights, chosen};
+}
+
 Tensor shared_mlp(const ParamTree& p, const std::string& layer, const MixtureSettings& s, const Tensor& x,
                   const ApplyOptions& o) {
   const std::string shared = layer + "." + s.shared + ".";
@@ -152,14 +188,11 @@ Tensor mixture_of_experts(const ParamTree& p, const std::string& layer, const Mi
                           const Tensor& x, const ApplyOptions& o) {
   const Tensor logits = dense(p, layer + "." + s.router, x, o);  // [B, T, E]
   if (o.router_logits) o.router_logits->push_back(logits);
-  const Tensor scores = s.sigmoid ? sigmoid(logits) : softmax(logits);
-  const Tensor chosen = choose(p, layer, s, scores);
-  Tensor weights = scores * chosen;
-  if (s.normalized) {
-    const Tensor total = sum(weights, {-1}, true);
-    weights = weights / (s.sum_eps > 0 ? add_scalar(total, s.sum_eps) : total);
-  }
-  if (s.scale != 1) weights = scale(weights, s.scale);
+  if (s.sparse_mixer && o.train)
+    log_once(LogLevel::info,
+             "[model] SparseMixer: training chooses the experts as evaluation does; transformers draws them");
+  const auto [weights, chosen] =
+      s.sparse_mixer ? sparse_mixer(logits, *s.sparse_mixer) : top_experts(p, layer, s, logits);
   if (s.limit > 0) {
     const std::string at = layer + "." + s.experts + ".", both = at + "gate_up_proj.",
                       down = at + "down_proj.";
