@@ -36,8 +36,17 @@ FIXTURES = {
                               original_max_position_embeddings=8,
                               **m.rope("longrope", short_factor=[1.0, 1.1, 1.3, 1.7], long_factor=[1.0, 2.1, 3.3, 4.7],
                                        short_mscale=1.2, long_mscale=1.4, original_max_position_embeddings=8))),
+    # Short convolutions beside attention, an inner width that is adjusted.
+    "lfm2": ("lfm2", dict(LLAMA, num_hidden_layers=3, layer_types=["conv", "full_attention", "conv"], conv_bias=True,
+                          block_multiple_of=5)),
+    "lfm2_moe": ("lfm2_moe", dict(LLAMA, num_hidden_layers=3, layer_types=["full_attention", "conv", "conv"],
+                                  num_dense_layers=1, num_experts=5, num_experts_per_tok=2, moe_intermediate_size=10,
+                                  conv_L_cache=4, routed_scaling_factor=1.5, tie_word_embeddings=False)),
 }
-m.GENERATED = ("hunyuan_v1_moe", "granitemoeshared", "apertus", "phimoe")
+m.GENERATED = ("hunyuan_v1_moe", "granitemoeshared", "apertus", "phimoe", "lfm2")
+RECURRENT = ("lfm2", "lfm2_moe")
+# Results at padding differ: transformers lets the state decay there. Generated ids cover padding.
+m.WITHOUT_PADDING += RECURRENT
 
 
 def randomize(model, generator, unit_offset=False):

@@ -238,6 +238,8 @@ constexpr Family kFamilies[] = {
     {"qwen3_next", make_decoder<read_qwen3_next>, "Qwen3NextForCausalLM"},
     {"qwen3_5_text", make_decoder<read_qwen3_5>, "Qwen3_5ForCausalLM"},
     {"qwen3_5", make_qwen3_5},
+    {"lfm2", make_decoder<read_lfm2>, "Lfm2ForCausalLM"},
+    {"lfm2_moe", make_decoder<read_lfm2>, "Lfm2MoeForCausalLM"},
     {"mamba2", make_mamba2, "Mamba2ForCausalLM"},
     {"t5", make_t5},
     {"mt5", make_t5},

@@ -12,6 +12,7 @@
 #include "models/mamba_mixer.h"
 #include "models/norms.h"
 #include "models/rope_config.h"
+#include "models/short_conv_mixer.h"
 
 namespace redco {
 
@@ -29,6 +30,7 @@ struct DecoderNames {
               out = "self_attn.o_proj";
   std::string q_norm = "self_attn.q_norm", k_norm = "self_attn.k_norm", sinks = "self_attn.sinks";
   std::string mamba = "mamba", delta = "linear_attn";  // the mixers of Mamba-2 and Gated DeltaNet
+  std::string conv = "conv";                           // short convolutions
   std::string cross_attention_norm = "ln_cross_attn", cross_attention = "crossattention.";
   std::string gate_up{};  // one tensor: the rows of gate, then those of up
   std::string gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
@@ -101,8 +103,8 @@ enum class QkvStorage : std::uint8_t {
 };
 
 // What mixes the tokens of a layer.
-enum class Mixer : std::uint8_t { attention, mamba, delta, none };
-inline bool is_recurrent(Mixer m) { return m == Mixer::mamba || m == Mixer::delta; }
+enum class Mixer : std::uint8_t { attention, mamba, delta, conv, none };
+inline bool is_recurrent(Mixer m) { return m != Mixer::attention && m != Mixer::none; }
 
 struct DecoderLayer {
   Mixer mixer = Mixer::attention;
@@ -161,6 +163,7 @@ struct DecoderArchitecture {
   bool gated_attention = false;  // the result times a sigmoid; files hold its rows after each head's queries
   std::optional<MambaSettings> mamba;
   std::optional<DeltaSettings> delta;
+  std::optional<ShortConvSettings> conv;
 
   // MLP.
   bool gated = true, mlp_bias = false;

@@ -153,13 +153,16 @@ Tensor Decoder::parallel_block(const ParamTree& p, const DecoderInputs& in, cons
 
 Tensor Decoder::mixer(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,
                       const Tensor& x) const {
-  if (arch_.layers[i].mixer == Mixer::attention) return attention(p, in, o, i, x);
+  const Mixer kind = arch_.layers[i].mixer;
+  if (kind == Mixer::attention) return attention(p, in, o, i, x);
   const Tensor all = gather_tokens(o, x);
-  if (arch_.layers[i].mixer == Mixer::delta)
-    return delta_mixer(p, layer(i) + "." + arch_.names.delta, *arch_.delta, o, static_cast<size_t>(i), all,
-                       in.key_mask);
-  return mamba_mixer(p, layer(i) + "." + arch_.names.mamba, *arch_.mamba, o, static_cast<size_t>(i), all,
-                     in.key_mask);
+  const std::string h = layer(i) + ".";
+  const auto cached = static_cast<size_t>(i);
+  if (kind == Mixer::delta)
+    return delta_mixer(p, h + arch_.names.delta, *arch_.delta, o, cached, all, in.key_mask);
+  if (kind == Mixer::conv)
+    return short_conv_mixer(p, h + arch_.names.conv, *arch_.conv, o, cached, all, in.key_mask);
+  return mamba_mixer(p, h + arch_.names.mamba, *arch_.mamba, o, cached, all, in.key_mask);
 }
 
 Tensor Decoder::attention(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,

@@ -90,8 +90,9 @@ std::vector<Mixer> read_mixers(ModelConfig& c, i64 n_layers, const std::vector<s
       c.fail(name, fmt::format("expected a list of num_hidden_layers={} texts", n_layers));
     for (i64 i = 0; i < n_layers; ++i) {
       const bool attends = types[i] == "full_attention" || types[i] == "attention";
-      if (!attends && types[i] != "linear_attention" && types[i] != "mamba")
-        c.fail(name, "supported: full_attention, linear_attention");
+      const char* const kind = recurrent == Mixer::conv ? "conv" : "linear_attention";
+      if (!attends && types[i] != kind && (recurrent == Mixer::conv || types[i] != "mamba"))
+        c.fail(name, fmt::format("supported: full_attention, {}", kind));
       mixers[i] = attends ? Mixer::attention : recurrent;
     }
     break;

@@ -34,7 +34,8 @@ i64 read_head_width(ModelConfig& c, const char* heads_key, i64 H, const char* wi
 std::vector<bool> read_sliding_layers(ModelConfig& c, i64 n_layers, bool* given);
 // The same; without the key, all layers but every `pattern`-th slide (0: none).
 std::vector<bool> read_sliding_layers_or(ModelConfig& c, i64 n_layers, i64 pattern);
-// A text per layer, "full_attention" or "attention", or a recurrence ("linear_attention" or "mamba"), under
+// A text per layer, "full_attention" or "attention", or a recurrence ("linear_attention" or "mamba"; "conv"
+// for Mixer::conv), under
 // one of the names; without it, all layers are recurrent.
 std::vector<Mixer> read_mixers(ModelConfig& c, i64 n_layers, const std::vector<std::string>& names,
                                Mixer recurrent);
