@@ -42,6 +42,10 @@ FIXTURES = {
     "lfm2_moe": ("lfm2_moe", dict(LLAMA, num_hidden_layers=3, layer_types=["full_attention", "conv", "conv"],
                                   num_dense_layers=1, num_experts=5, num_experts_per_tok=2, moe_intermediate_size=10,
                                   conv_L_cache=4, routed_scaling_factor=1.5, tie_word_embeddings=False)),
+    "ernie4_5_moe": ("ernie4_5_moe", dict(LLAMA, num_hidden_layers=3, use_bias=True, moe_num_experts=5, moe_k=2,
+                                          moe_intermediate_size=10, moe_num_shared_experts=2, moe_layer_start_index=1,
+                                          moe_norm_min=0.6, tie_word_embeddings=False, output_router_logits=True,
+                                          router_aux_loss_coef=0.2)),
 }
 m.GENERATED = ("hunyuan_v1_moe", "granitemoeshared", "apertus", "phimoe", "lfm2")
 RECURRENT = ("lfm2", "lfm2_moe")

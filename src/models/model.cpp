@@ -223,6 +223,7 @@ constexpr Family kFamilies[] = {
     {"glm4_moe", make_decoder<read_glm4_moe>, "Glm4MoeForCausalLM"},
     {"dots1", make_decoder<read_dots1>, "Dots1ForCausalLM"},
     {"ernie4_5", make_decoder<read_ernie4_5>, "Ernie4_5ForCausalLM"},
+    {"ernie4_5_moe", make_decoder<read_ernie4_5_moe>, "Ernie4_5_MoeForCausalLM"},
     {"helium", make_decoder<read_helium>, "HeliumForCausalLM"},
     {"hunyuan_v1_dense", make_decoder<read_hunyuan>, "HunYuanDenseV1ForCausalLM"},
     {"hunyuan_v1_moe", make_decoder<read_hunyuan>, "HunYuanMoEV1ForCausalLM"},

@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(
                                          "qwen2_moe-balanced", "gpt_oss", "gpt_oss-mxfp4", "olmoe",
                                          "glm4_moe", "dots1", "ernie4_5", "helium", "seed_oss", "arcee",
                                          "hunyuan_v1_dense", "hunyuan_v1_moe", "granitemoe",
-                                         "granitemoeshared", "apertus", "phimoe"),
+                                         "granitemoeshared", "apertus", "phimoe", "ernie4_5_moe"),
                        ::testing::ValuesIn(kMeshes)),
     param_name);
 

@@ -50,6 +50,7 @@ struct MixtureSettings {
   bool sigmoid = false;     // scores are sigmoids of the router's outputs; false: their softmax
   bool normalized = false;  // the weights of the chosen experts are divided by their sum
   double sum_eps = 0;       // added to that sum
+  double least_sum = 0;     // the sum is at least this
   double scale = 1;         // of the weights
   // SparseMixer (Liu et al. 2023) chooses and weighs two experts in turn, each by a softmax over the experts
   // whose logits are nearly as large as the largest one; the number is the relative distance. See
@@ -73,6 +74,7 @@ struct MixtureSettings {
   std::string router = "mlp.gate", experts = "mlp.experts", gate = "gate_proj", up = "up_proj",
               down = "down_proj";
   std::string correction{};             // a buffer [count], added to the scores for choosing only
+  bool correction_row = false;          // its shape is [1, count]
   std::string shared{}, shared_gate{};  // the latter: a linear layer whose sigmoid scales the shared MLP
   // Not empty: files hold the gates and ups of all experts in one tensor `stack_in` [E, 2 I, C], and the
   // downs in `stack_out` [E, C, I].

@@ -16,6 +16,7 @@ DecoderArchitecture read_cohere(ModelConfig& c);    // cohere, cohere2
 DecoderArchitecture read_deepseek(ModelConfig& c);  // deepseek_v2, deepseek_v3
 DecoderArchitecture read_dots1(ModelConfig& c);
 DecoderArchitecture read_ernie4_5(ModelConfig& c);
+DecoderArchitecture read_ernie4_5_moe(ModelConfig& c);
 DecoderArchitecture read_exaone4(ModelConfig& c);
 DecoderArchitecture read_falcon(ModelConfig& c);
 DecoderArchitecture read_gemma(ModelConfig& c);  // gemma, gemma2, gemma3_text

@@ -100,7 +100,8 @@ void declare_mixture(SpecBuilder& b, const std::string& layer, i64 width, double
   router.role = Role::router;
   router.precise = true;
   if (!s.computed_router.empty()) router.stored.joined = h + s.computed_router + ".weight";
-  if (!s.correction.empty()) b.buffer(h + s.correction, {E}, ParamKind::other);
+  if (!s.correction.empty())
+    b.buffer(h + s.correction, s.correction_row ? Shape{1, E} : Shape{E}, ParamKind::other);
   if (s.latent > 0) b.linear(h + s.latent_in, s.latent, C, s.latent_bias, std).cut = -1;
   declare_experts(b, layer, s.latent > 0 ? s.latent : C, std, s);
   if (s.latent > 0) b.linear(h + s.latent_out, C, s.latent, s.latent_bias, std).cut = -1;
@@ -161,8 +162,10 @@ Routing top_experts(const ParamTree& p, const std::string& layer, const MixtureS
   const Tensor chosen = choose(p, layer, s, scores);
   Tensor weights = scores * chosen;
   if (s.normalized) {
-    const Tensor total = sum(weights, {-1}, true);
-    weights = weights / (s.sum_eps > 0 ? add_scalar(total, s.sum_eps) : total);
+    Tensor total = sum(weights, {-1}, true);
+    if (s.sum_eps > 0) total = add_scalar(total, s.sum_eps);
+    if (s.least_sum > 0) total = clamp(total, s.least_sum, std::numeric_limits<double>::infinity());
+    weights = weights / total;
   }
   return {s.scale != 1 ? scale(weights, s.scale) : weights, chosen};
 }
