@@ -46,9 +46,20 @@ FIXTURES = {
                                           moe_intermediate_size=10, moe_num_shared_experts=2, moe_layer_start_index=1,
                                           moe_norm_min=0.6, tie_word_embeddings=False, output_router_logits=True,
                                           router_aux_loss_coef=0.2)),
+    # Mamba-2 and attention side by side; six heads in two groups.
+    "falcon_h1": ("falcon_h1", dict(
+        LLAMA, head_dim=8, mamba_d_ssm=36, mamba_n_heads=6, mamba_d_head=6, mamba_n_groups=2, mamba_d_state=5,
+        projectors_bias=True, mamba_proj_bias=True, attention_bias=True, embedding_multiplier=2.0,
+        lm_head_multiplier=0.6, key_multiplier=0.7, attention_in_multiplier=1.3, attention_out_multiplier=0.8,
+        ssm_in_multiplier=1.2, ssm_out_multiplier=0.9, ssm_multipliers=[0.7, 0.8, 1.1, 1.2, 0.9],
+        mlp_multipliers=[0.8, 1.2])),
+    # A norm in the mixer, after the gate.
+    "falcon_h1-norm": ("falcon_h1", dict(
+        LLAMA, head_dim=8, mamba_d_ssm=None, mamba_n_heads=4, mamba_d_state=5, mamba_d_conv=3, mamba_rms_norm=True,
+        mamba_norm_before_gate=False, tie_word_embeddings=True, mamba_conv_bias=False)),
 }
-m.GENERATED = ("hunyuan_v1_moe", "granitemoeshared", "apertus", "phimoe", "lfm2")
-RECURRENT = ("lfm2", "lfm2_moe")
+m.GENERATED = ("hunyuan_v1_moe", "granitemoeshared", "apertus", "phimoe", "lfm2", "falcon_h1")
+RECURRENT = ("lfm2", "lfm2_moe", "falcon_h1")
 # Results at padding differ: transformers lets the state decay there. Generated ids cover padding.
 m.WITHOUT_PADDING += RECURRENT
 

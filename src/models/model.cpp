@@ -234,6 +234,7 @@ constexpr Family kFamilies[] = {
     {"deepseek_v2", make_decoder<read_deepseek>, "DeepseekV2ForCausalLM"},
     {"deepseek_v3", make_decoder<read_deepseek>, "DeepseekV3ForCausalLM"},
     {"granitemoehybrid", make_decoder<read_granite_hybrid>, "GraniteMoeHybridForCausalLM"},
+    {"falcon_h1", make_decoder<read_falcon_h1>, "FalconH1ForCausalLM"},
     {"bamba", make_decoder<read_bamba>, "BambaForCausalLM"},
     {"nemotron_h", make_decoder<read_nemotron_h>, "NemotronHForCausalLM"},
     {"qwen3_next", make_decoder<read_qwen3_next>, "Qwen3NextForCausalLM"},

@@ -72,7 +72,8 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(Hybrids, Fixtures,
                          ::testing::Combine(::testing::Values("granitemoehybrid", "granitemoehybrid-dense",
                                                               "bamba", "nemotron_h", "qwen3_next",
-                                                              "qwen3_5_text", "lfm2", "lfm2_moe"),
+                                                              "qwen3_5_text", "lfm2", "lfm2_moe", "falcon_h1",
+                                                              "falcon_h1-norm"),
                                             ::testing::ValuesIn(kMeshes)),
                          param_name);
 

@@ -105,8 +105,9 @@ enum class QkvStorage : std::uint8_t {
 };
 
 // What mixes the tokens of a layer.
-enum class Mixer : std::uint8_t { attention, mamba, delta, conv, none };
+enum class Mixer : std::uint8_t { attention, mamba, delta, conv, attention_and_mamba, none };
 inline bool is_recurrent(Mixer m) { return m != Mixer::attention && m != Mixer::none; }
+inline bool attends(Mixer m) { return m == Mixer::attention || m == Mixer::attention_and_mamba; }
 
 struct DecoderLayer {
   Mixer mixer = Mixer::attention;
@@ -143,6 +144,8 @@ struct DecoderArchitecture {
   bool final_norm = true;
   bool stream_from_norm = false;  // the normed input of a branch continues the stream (BLOOM's option)
   double residual_scale = 1;      // of what is added to the stream
+  double attention_in_scale = 1, attention_out_scale = 1;  // of attention's input and output
+  double gate_scale = 1, mlp_out_scale = 1;  // of an MLP's gate, before its activation, and output
   double embedding_dropout = 0, attention_dropout = 0;
   double attention_out_dropout = 0, mlp_out_dropout = 0;  // of what is added to the stream
   bool dropout_of_sum = false;  // Block::parallel: one dropout of both branches' sum

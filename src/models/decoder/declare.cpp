@@ -30,8 +30,9 @@ void Decoder::declare_mixer(SpecBuilder& b, i64 i) const {
   const Mixer mixer = arch_.layers[i].mixer;
   if (mixer == Mixer::none) return;
   declare_norm(b, h, n.attention_norm);
-  if (mixer == Mixer::attention) declare_attention(b, h);
-  if (mixer == Mixer::mamba) declare_mamba(b, h + "." + n.mamba, arch_.width, *arch_.mamba);
+  if (attends(mixer)) declare_attention(b, h);
+  if (mixer == Mixer::mamba || mixer == Mixer::attention_and_mamba)
+    declare_mamba(b, h + "." + n.mamba, arch_.width, *arch_.mamba);
   if (mixer == Mixer::delta) declare_delta(b, h + "." + n.delta, arch_.width, *arch_.delta);
   if (mixer == Mixer::conv) declare_short_conv(b, h + "." + n.conv, arch_.width, *arch_.conv);
   declare_norm(b, h, n.attention_out_norm);

@@ -155,6 +155,13 @@ Tensor Decoder::mixer(const ParamTree& p, const DecoderInputs& in, const ApplyOp
                       const Tensor& x) const {
   const Mixer kind = arch_.layers[i].mixer;
   if (kind == Mixer::attention) return attention(p, in, o, i, x);
+  if (kind == Mixer::attention_and_mamba) {
+    const Tensor all = gather_tokens(o, x),
+                 state = mamba_mixer(p, layer(i) + "." + arch_.names.mamba, *arch_.mamba, o,
+                                     static_cast<size_t>(n_layers() + i), all, in.key_mask);
+    const Tensor attended = attention(p, in, o, i, scaled(all, arch_.attention_in_scale));
+    return add({state, scaled(attended, arch_.attention_out_scale)});
+  }
   const Tensor all = gather_tokens(o, x);
   const std::string h = layer(i) + ".";
   const auto cached = static_cast<size_t>(i);
@@ -228,7 +235,8 @@ Tensor Decoder::mlp(const ParamTree& p, i64 i, const Tensor& x, const ApplyOptio
   const LayerName gate = fused ? LayerName(h + n.gate_up, "gate") : LayerName(h + n.gate);
   const LayerName up = fused ? LayerName(h + n.gate_up, "up") : LayerName(h + n.up);
   const Tensors inner = dense_layers(p, {gate, up}, x, o);
-  return dense(p, h + n.down, activate_gated(s.activation, inner[0], inner[1]), o);
+  const Tensor y = activate_gated(s.activation, scaled(inner[0], s.gate_scale), inner[1]);
+  return scaled(dense(p, h + n.down, y, o), s.mlp_out_scale);
 }
 
 std::string Decoder::canonical_name(const std::string& stored) const {

@@ -19,6 +19,7 @@ DecoderArchitecture read_ernie4_5(ModelConfig& c);
 DecoderArchitecture read_ernie4_5_moe(ModelConfig& c);
 DecoderArchitecture read_exaone4(ModelConfig& c);
 DecoderArchitecture read_falcon(ModelConfig& c);
+DecoderArchitecture read_falcon_h1(ModelConfig& c);
 DecoderArchitecture read_gemma(ModelConfig& c);  // gemma, gemma2, gemma3_text
 DecoderArchitecture read_glm(ModelConfig& c);    // glm, glm4
 DecoderArchitecture read_glm4_moe(ModelConfig& c);

@@ -46,6 +46,10 @@ i64 read_window(ModelConfig& c, i64 fallback);
 void read_mixture_layers(ModelConfig& c, DecoderArchitecture& s);
 // The activation inside of experts; an error of hidden_act if they do not support it.
 kernels::Unary read_expert_activation(ModelConfig& c, const std::string& name);
+// Mamba-2: mamba_n_heads, mamba_d_state, ... inner: the width of all heads; 0: mamba_expand times
+// hidden_size.
+MambaSettings read_mamba_keys(ModelConfig& c, const DecoderArchitecture& s, i64 inner = 0);
+
 // num_experts_per_tok, unless m.per_token is set, of at most m.count experts (the key count_key). Training
 // has a load-balancing loss if output_router_logits is true. balance: the default of router_aux_loss_coef;
 // nullopt: transformers' class of the family has no such loss.

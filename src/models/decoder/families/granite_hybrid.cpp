@@ -11,19 +11,19 @@
 
 namespace redco {
 
-namespace {
-
-// The keys of both families: mamba_n_heads, mamba_d_state, ...
-MambaSettings read_mamba_keys(ModelConfig& c, const DecoderArchitecture& s) {
+MambaSettings read_mamba_keys(ModelConfig& c, const DecoderArchitecture& s, i64 given_inner) {
   MambaSettings m;
-  const i64 inner = c.integer_or("mamba_expand", 2) * s.width;
+  const i64 expanded = c.integer_or("mamba_expand", 2) * s.width;
+  const i64 inner = given_inner > 0 ? given_inner : expanded;
   m.heads = c.integer_or("mamba_n_heads", 128);
   const bool given = c.has("mamba_d_head") && c.json("mamba_d_head") != "\"auto\"";
   m.head_dim = given ? c.integer("mamba_d_head") : inner / m.heads;
   if (m.heads * m.head_dim != inner)
     c.fail("mamba_n_heads",
-           fmt::format("{} heads of mamba_d_head={} are not mamba_expand times hidden_size={}", m.heads,
-                       m.head_dim, s.width));
+           given_inner > 0
+               ? fmt::format("{} heads of mamba_d_head={} are not mamba_d_ssm={}", m.heads, m.head_dim, inner)
+               : fmt::format("{} heads of mamba_d_head={} are not mamba_expand times hidden_size={}", m.heads,
+                             m.head_dim, s.width));
   m.groups = c.integer_or("mamba_n_groups", 1);
   if (m.heads % m.groups != 0)
     c.fail("mamba_n_groups", fmt::format("expected a divisor of mamba_n_heads={}", m.heads));
@@ -38,8 +38,6 @@ MambaSettings read_mamba_keys(ModelConfig& c, const DecoderArchitecture& s) {
   c.inert({"mamba_chunk_size"});
   return m;
 }
-
-}  // namespace
 
 DecoderArchitecture read_granite_hybrid(ModelConfig& c) {
   DecoderArchitecture s = read_granite_with(c, {.max_length = 2048});
