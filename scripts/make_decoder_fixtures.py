@@ -57,9 +57,20 @@ FIXTURES = {
     "falcon_h1-norm": ("falcon_h1", dict(
         LLAMA, head_dim=8, mamba_d_ssm=None, mamba_n_heads=4, mamba_d_state=5, mamba_d_conv=3, mamba_rms_norm=True,
         mamba_norm_before_gate=False, tie_word_embeddings=True, mamba_conv_bias=False)),
+    # A decay for each number of each channel; ten channels, so that shards are uneven.
+    "mamba": ("mamba", dict(vocab_size=m.VOCAB, hidden_size=10, expand=1, state_size=5, num_hidden_layers=2,
+                            time_step_rank=3, tie_word_embeddings=False)),
+    "falcon_mamba": ("falcon_mamba", dict(vocab_size=m.VOCAB, hidden_size=12, expand=2, state_size=4,
+                                          num_hidden_layers=2, conv_kernel=3, mixer_rms_eps=1e-3, use_bias=True,
+                                          use_conv_bias=False)),
+    # Mamba and attention, experts in every second layer, and the router loss.
+    "jamba": ("jamba", dict(LLAMA, num_hidden_layers=3, attn_layer_period=3, attn_layer_offset=1, mamba_d_state=5,
+                            mamba_dt_rank=4, mamba_expand=2, expert_layer_period=2, expert_layer_offset=1, num_experts=5,
+                            num_experts_per_tok=2, intermediate_size=12, output_router_logits=True,
+                            router_aux_loss_coef=0.2)),
 }
-m.GENERATED = ("hunyuan_v1_moe", "granitemoeshared", "apertus", "phimoe", "lfm2", "falcon_h1")
-RECURRENT = ("lfm2", "lfm2_moe", "falcon_h1")
+m.GENERATED = ("hunyuan_v1_moe", "granitemoeshared", "apertus", "phimoe", "lfm2", "falcon_h1", "mamba")
+RECURRENT = ("lfm2", "lfm2_moe", "falcon_h1", "mamba", "falcon_mamba", "jamba")
 # Results at padding differ: transformers lets the state decay there. Generated ids cover padding.
 m.WITHOUT_PADDING += RECURRENT
 

@@ -69,13 +69,13 @@ INSTANTIATE_TEST_SUITE_P(
     param_name);
 
 // Decoders with recurrent layers (scripts/make_hybrid_fixtures.py).
-INSTANTIATE_TEST_SUITE_P(Hybrids, Fixtures,
-                         ::testing::Combine(::testing::Values("granitemoehybrid", "granitemoehybrid-dense",
-                                                              "bamba", "nemotron_h", "qwen3_next",
-                                                              "qwen3_5_text", "lfm2", "lfm2_moe", "falcon_h1",
-                                                              "falcon_h1-norm"),
-                                            ::testing::ValuesIn(kMeshes)),
-                         param_name);
+INSTANTIATE_TEST_SUITE_P(
+    Hybrids, Fixtures,
+    ::testing::Combine(::testing::Values("granitemoehybrid", "granitemoehybrid-dense", "bamba", "nemotron_h",
+                                         "qwen3_next", "qwen3_5_text", "lfm2", "lfm2_moe", "falcon_h1",
+                                         "falcon_h1-norm", "mamba", "falcon_mamba", "jamba"),
+                       ::testing::ValuesIn(kMeshes)),
+    param_name);
 
 // Encoders and encoder-decoders.
 INSTANTIATE_TEST_SUITE_P(

@@ -12,6 +12,7 @@
 #include "models/mamba_mixer.h"
 #include "models/norms.h"
 #include "models/rope_config.h"
+#include "models/selective_mixer.h"
 #include "models/short_conv_mixer.h"
 
 namespace redco {
@@ -30,7 +31,7 @@ struct DecoderNames {
               out = "self_attn.o_proj";
   std::string q_norm = "self_attn.q_norm", k_norm = "self_attn.k_norm", sinks = "self_attn.sinks";
   std::string mamba = "mamba", delta = "linear_attn";  // the mixers of Mamba-2 and Gated DeltaNet
-  std::string conv = "conv";                           // short convolutions
+  std::string conv = "conv", selective = "mixer";  // short convolutions, and selective state spaces (Mamba)
   std::string cross_attention_norm = "ln_cross_attn", cross_attention = "crossattention.";
   std::string gate_up{};  // one tensor: the rows of gate, then those of up
   std::string gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
@@ -105,7 +106,7 @@ enum class QkvStorage : std::uint8_t {
 };
 
 // What mixes the tokens of a layer.
-enum class Mixer : std::uint8_t { attention, mamba, delta, conv, attention_and_mamba, none };
+enum class Mixer : std::uint8_t { attention, mamba, delta, conv, selective, attention_and_mamba, none };
 inline bool is_recurrent(Mixer m) { return m != Mixer::attention && m != Mixer::none; }
 inline bool attends(Mixer m) { return m == Mixer::attention || m == Mixer::attention_and_mamba; }
 
@@ -142,8 +143,9 @@ struct DecoderArchitecture {
   Block block = Block::pre_norm;
   NormSettings norm;
   bool final_norm = true;
-  bool stream_from_norm = false;  // the normed input of a branch continues the stream (BLOOM's option)
-  double residual_scale = 1;      // of what is added to the stream
+  bool states_after_layers = false;  // hidden states are the outputs of layers (Mamba), not their inputs
+  bool stream_from_norm = false;     // the normed input of a branch continues the stream (BLOOM's option)
+  double residual_scale = 1;         // of what is added to the stream
   double attention_in_scale = 1, attention_out_scale = 1;  // of attention's input and output
   double gate_scale = 1, mlp_out_scale = 1;  // of an MLP's gate, before its activation, and output
   double embedding_dropout = 0, attention_dropout = 0;
@@ -169,6 +171,7 @@ struct DecoderArchitecture {
   std::optional<MambaSettings> mamba;
   std::optional<DeltaSettings> delta;
   std::optional<ShortConvSettings> conv;
+  std::optional<SelectiveSettings> selective;
 
   // MLP.
   bool gated = true, mlp_bias = false;

@@ -34,6 +34,7 @@ void Decoder::declare_mixer(SpecBuilder& b, i64 i) const {
   if (mixer == Mixer::mamba || mixer == Mixer::attention_and_mamba)
     declare_mamba(b, h + "." + n.mamba, arch_.width, *arch_.mamba);
   if (mixer == Mixer::delta) declare_delta(b, h + "." + n.delta, arch_.width, *arch_.delta);
+  if (mixer == Mixer::selective) declare_selective(b, h + "." + n.selective, arch_.width, *arch_.selective);
   if (mixer == Mixer::conv) declare_short_conv(b, h + "." + n.conv, arch_.width, *arch_.conv);
   declare_norm(b, h, n.attention_out_norm);
 }

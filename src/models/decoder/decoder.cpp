@@ -53,13 +53,14 @@ Tensor Decoder::apply(const ParamTree& p, const DecoderInputs& in, const ApplyOp
   const DecoderArchitecture& s = arch_;
   Tensor x = activation(o, "embedding", embed(p, in, o));
   for (i64 i = 0; i < n_layers(); ++i) {
-    if (o.hidden_states) o.hidden_states->push_back(x);
+    if (o.hidden_states && !s.states_after_layers) o.hidden_states->push_back(x);
     const Tensors results = run_block(
         p, o, layer(i), x,
         [this, in, o, i](const ParamTree& own, const Tensor& h) { return block_results(own, in, o, i, h); });
     x = results[0];
     if (o.router_logits) o.router_logits->insert(o.router_logits->end(), results.begin() + 1, results.end());
     x = activation(o, i, "", x);
+    if (o.hidden_states && s.states_after_layers) o.hidden_states->push_back(x);
   }
   Scope scope("lm_head");
   if (s.final_norm) x = redco::norm(p, at(s.names.final_norm), x, s.norm);
@@ -167,6 +168,8 @@ Tensor Decoder::mixer(const ParamTree& p, const DecoderInputs& in, const ApplyOp
   const auto cached = static_cast<size_t>(i);
   if (kind == Mixer::delta)
     return delta_mixer(p, h + arch_.names.delta, *arch_.delta, o, cached, all, in.key_mask);
+  if (kind == Mixer::selective)
+    return selective_mixer(p, h + arch_.names.selective, *arch_.selective, o, cached, all, in.key_mask);
   if (kind == Mixer::conv)
     return short_conv_mixer(p, h + arch_.names.conv, *arch_.conv, o, cached, all, in.key_mask);
   return mamba_mixer(p, h + arch_.names.mamba, *arch_.mamba, o, cached, all, in.key_mask);

@@ -41,8 +41,10 @@ DecoderArchitecture read_granite_with(ModelConfig& c, const DecoderDefaults& def
 // A mixture in all layers, of experts of the width s.inner, and an MLP of this width (0: none) that all
 // tokens share; only the latter if num_local_experts is 0.
 void read_granite_mixture(ModelConfig& c, DecoderArchitecture& s, i64 shared_inner);
+DecoderArchitecture read_jamba(ModelConfig& c);
 DecoderArchitecture read_lfm2(ModelConfig& c);   // lfm2, lfm2_moe
 DecoderArchitecture read_llama(ModelConfig& c);  // llama, mistral, qwen2, qwen3
+DecoderArchitecture read_mamba(ModelConfig& c);  // mamba, falcon_mamba
 DecoderArchitecture read_mixtral(ModelConfig& c);
 DecoderArchitecture read_mpt(ModelConfig& c);
 DecoderArchitecture read_nemotron(ModelConfig& c);
