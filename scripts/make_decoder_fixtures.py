@@ -36,7 +36,7 @@ FIXTURES = {
                               original_max_position_embeddings=8,
                               **m.rope("longrope", short_factor=[1.0, 1.1, 1.3, 1.7], long_factor=[1.0, 2.1, 3.3, 4.7],
                                        short_mscale=1.2, long_mscale=1.4, original_max_position_embeddings=8))),
-    # Short convolutions beside attention, an inner width that is adjusted.
+    # Short convolutions in some layers, an inner width that is adjusted.
     "lfm2": ("lfm2", dict(LLAMA, num_hidden_layers=3, layer_types=["conv", "full_attention", "conv"], conv_bias=True,
                           block_multiple_of=5)),
     "lfm2_moe": ("lfm2_moe", dict(LLAMA, num_hidden_layers=3, layer_types=["full_attention", "conv", "conv"],

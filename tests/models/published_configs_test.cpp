@@ -9,7 +9,7 @@ namespace {
 struct PublishedConfig {
   const char* name;
   const char* config;
-  i64 parameters;  // those that are trained
+  i64 parameters;  // trained ones
 };
 
 constexpr PublishedConfig kPublished[] = {

@@ -133,7 +133,7 @@ Tensor choose(const ParamTree& p, const std::string& layer, const MixtureSetting
   return top_k_mask(ranked, s.per_token);
 }
 
-// What the experts contribute to a token: [B, T, E]; 0 for those that are not chosen.
+// The weight of each expert for a token, which is 0 unless it is chosen: [B, T, E].
 struct Routing {
   Tensor weights, chosen;
 };

@@ -76,7 +76,7 @@ class DecoderModel : public Model {
       else
         layers.push_back(std::make_unique<StateCache>());
     }
-    // Those of the mixers beside attention follow.
+    // The states of mixers that run next to attention follow.
     const auto& all = decoder_.architecture().layers;
     if (std::ranges::any_of(all, [](const DecoderLayer& l) { return l.mixer == Mixer::attention_and_mamba; }))
       for (std::size_t i = 0; i < all.size(); ++i) layers.push_back(std::make_unique<StateCache>());

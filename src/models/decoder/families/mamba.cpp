@@ -19,7 +19,7 @@ i64 read_step_rank(ModelConfig& c, const std::string& key, i64 width) {
   return c.has(key) && c.json(key) != "\"auto\"" ? c.integer(key) : ceil_div(width, 16);
 }
 
-// Layer i of those that are `offset` more than a multiple of the period.
+// Whether layer i has the kind that begins at layer `offset` and returns after each period.
 bool is_periodic(size_t i, i64 period, i64 offset) { return static_cast<i64>(i) % period == offset; }
 
 void read_period(ModelConfig& c, const std::string& kind, i64* period, i64* offset) {
