@@ -36,6 +36,16 @@ FIXTURES = {
         LLAMA, num_hidden_layers=2, full_attention_interval=2, head_dim=8, linear_key_head_dim=6,
         linear_value_head_dim=10, linear_num_key_heads=3, linear_num_value_heads=6, num_experts=5,
         num_experts_per_tok=2, moe_intermediate_size=10, shared_expert_intermediate_size=14)),
+    # The load-balancing loss of the routers.
+    "granitemoehybrid-balanced": ("granitemoehybrid", dict(
+        LLAMA, num_hidden_layers=2, layer_types=["mamba", "attention"], num_local_experts=4, num_experts_per_tok=2,
+        intermediate_size=10, shared_intermediate_size=14, position_embedding_type="nope", output_router_logits=True,
+        router_aux_loss_coef=0.3, **MAMBA)),
+    "qwen3_next-balanced": ("qwen3_next", dict(
+        LLAMA, num_hidden_layers=2, full_attention_interval=2, head_dim=8, linear_key_head_dim=6,
+        linear_value_head_dim=6, linear_num_key_heads=1, linear_num_value_heads=3, num_experts=4,
+        num_experts_per_tok=2, moe_intermediate_size=10, shared_expert_intermediate_size=14, mlp_only_layers=[0],
+        output_router_logits=True, router_aux_loss_coef=0.2)),
     "qwen3_5_text": ("qwen3_5_text", dict(
         LLAMA, num_hidden_layers=2, layer_types=["linear_attention", "full_attention"], head_dim=8,
         attention_bias=True, tie_word_embeddings=True, linear_key_head_dim=6, linear_value_head_dim=8,

@@ -39,11 +39,13 @@ Tensor self_attention(const ParamTree& p, const AttentionBlock& a, const ApplyOp
   const Tensors projected = project(p, a, which, x, o);
   const auto clipped = [&](const Tensor& t) { return a.clip > 0 ? clamp(t, -a.clip, a.clip) : t; };
   const auto prepared = [&](const Tensor& t, bool kv) {
-    Tensor y = t;
-    if (a.norms)
-      y = head_norm(p, kv ? a.norms->k : a.norms->q, y, a.heads, kv, a.norms->settings, p[a.q.weight()]);
-    y = clipped(y);
-    return a.rope ? rope(y, positions, *a.rope) : y;
+    const auto normed = [&](const Tensor& h) {
+      return head_norm(p, kv ? a.norms->k : a.norms->q, h, a.heads, kv, a.norms->settings, p[a.q.weight()]);
+    };
+    const bool late = a.norms && a.norms->settings.after_rope;
+    Tensor y = clipped(a.norms && !late ? normed(t) : t);
+    if (a.rope) y = rope(y, positions, *a.rope);
+    return late ? normed(y) : y;
   };
   const Tensor q = prepared(projected[0], false), k = prepared(projected[1], true);
   Tensor sinks;

@@ -9,7 +9,7 @@
 
 namespace redco {
 
-// Norms of queries and keys, before rotary positions.
+// Norms of queries and keys.
 struct HeadNorms {
   std::string q, k;  // prefixes of their weights
   HeadNormSettings settings;

@@ -73,10 +73,13 @@ void declare_mamba(SpecBuilder& b, const std::string& prefix, i64 width, const M
   if (s.conv_bias) b.parts(m + "conv1d.bias", convolved, {}, ParamKind::bias, {Init::Kind::zeros});
   b.parts(m + "in_proj.weight", projected, {width}, ParamKind::linear, init(width));
   if (s.bias) b.parts(m + "in_proj.bias", projected, {}, ParamKind::bias, {Init::Kind::zeros});
-  ParamSpec& norm = b.add(m + "norm.weight", {I}, ParamKind::norm, {Init::Kind::ones, 0});
-  norm.heads = of_head;
-  norm.cut = 0;
-  ParamSpec& out = b.linear(m + "out_proj", width, I, s.bias, 0, false, {1, H, G, P, false});
+  if (s.normed) {
+    ParamSpec& norm = b.add(m + "norm.weight", {I}, ParamKind::norm, {Init::Kind::ones, 0});
+    norm.heads = of_head;
+    norm.cut = 0;
+  }
+  ParamSpec& out =
+      b.linear(m + "out_proj", width, I, s.out_bias.value_or(s.bias), 0, false, {1, H, G, P, false});
   out.cut = 1;
   out.init = init(I, s.out_scale);
 }
@@ -85,8 +88,10 @@ Tensor mamba_mixer(const ParamTree& p, const std::string& prefix, const MambaSet
                    const ApplyOptions& o, size_t layer, const Tensor& a, const Tensor& key_mask) {
   const std::string m = prefix + ".", proj = m + "in_proj";
   const i64 B = a.size(0), T = a.size(1), H = s.heads, P = s.head_dim;
-  const Tensors of =
-      dense_layers(p, {{proj, "z"}, {proj, "x"}, {proj, "B"}, {proj, "C"}, {proj, "dt"}}, a, o);
+  const auto scaled = [](const Tensor& t, double by) { return by == 1 ? t : scale(t, by); };
+  Tensors of = dense_layers(p, {{proj, "z"}, {proj, "x"}, {proj, "B"}, {proj, "C"}, {proj, "dt"}},
+                            scaled(a, s.input_scale), o);
+  for (size_t i = 0; i < of.size(); ++i) of[i] = scaled(of[i], s.part_scales[i]);
   Tensor dt = softplus(of[4] + p[m + "dt_bias"]);  // [B, T, H]
   if (s.least_step > 0 || s.most_step < kNoStepLimit) dt = clamp(dt, s.least_step, s.most_step);
 
@@ -110,7 +115,12 @@ Tensor mamba_mixer(const ParamTree& p, const std::string& prefix, const MambaSet
                                           .segments = pass.segments()});
   pass.finish(r.state);
   const Tensor y = reshape(r.y + x * reshape(p[m + "D"], {H, 1}), {B, T, H * P});
-  return dense(p, m + "out_proj", norm_of_groups(y * silu(of[0]), p[m + "norm.weight"], s), o);
+  const Tensor gate = silu(of[0]);
+  const auto normed = [&](const Tensor& t) {
+    return s.normed ? norm_of_groups(t, p[m + "norm.weight"], s) : t;
+  };
+  const Tensor gated = s.gate_after_norm ? normed(y) * gate : normed(y * gate);
+  return scaled(dense(p, m + "out_proj", gated, o), s.output_scale);
 }
 
 }  // namespace redco

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "models/config.h"
 #include "models/spec_builder.h"
@@ -19,6 +21,12 @@ struct MambaSettings {
   double eps = 1e-5;  // of the gated norm
   bool bias = false, conv_bias = true;
   std::string activation = "silu";
+  // Factors of the input, of z, x, B, C and dt, and of the output.
+  double input_scale = 1, output_scale = 1;
+  std::vector<double> part_scales = std::vector<double>(5, 1);
+  bool normed = true;              // false: a gate without a norm
+  bool gate_after_norm = false;    // norm(y) * silu(z) in place of norm(y * silu(z))
+  std::optional<bool> out_bias{};  // of out_proj; nullopt: as `bias`
   double least_step = 0, most_step = std::numeric_limits<double>::infinity();  // of the recurrence
   // Initial values. std: of the projections and the convolution; 0: uniform, as torch initializes layers.
   double std = 0, out_scale = 1;
@@ -31,7 +39,8 @@ void read_step_limit(ModelConfig& c, MambaSettings& s);
 // `prefix.in_proj`, `prefix.conv1d`, ... The heads are cut over mp, with the groups if there are enough of
 // them.
 void declare_mamba(SpecBuilder& b, const std::string& prefix, i64 width, const MambaSettings& s);
-// out(norm(scan(conv(x), dt) * silu(z))), [B, T, C] -> [B, T, C]. layer: index in the cache, a StateCache.
+// out(norm(scan(conv(x), dt) * silu(z))) (see `normed`), [B, T, C] -> [B, T, C]. layer: index in the cache, a
+// StateCache.
 Tensor mamba_mixer(const ParamTree& p, const std::string& prefix, const MambaSettings& s,
                    const ApplyOptions& o, size_t layer, const Tensor& x, const Tensor& key_mask);
 

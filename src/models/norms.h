@@ -20,7 +20,7 @@ void declare_norm(SpecBuilder& b, const std::string& prefix, i64 width, const No
 Tensor norm(const ParamTree& p, const std::string& prefix, const Tensor& x, const NormSettings& s,
             NormResult result = NormResult::computed);
 
-// Norms of queries and keys, before rotary positions.
+// Norms of queries and keys, before rotary positions unless after_rope is set.
 struct HeadNormSettings {
   // Which elements share a mean, and the shape of the stored weight.
   enum class Over : std::uint8_t {
@@ -31,6 +31,7 @@ struct HeadNormSettings {
   } over = Over::none;
   NormSettings norm{};
   bool listed = false;  // each_head: files hold a tensor per head, PREFIX.norms.3.weight
+  bool after_rope = false;
 };
 
 // kv: of the keys.

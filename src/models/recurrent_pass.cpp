@@ -38,7 +38,7 @@ Tensor RecurrentPass::convolved(const Tensor& x, const Tensor& w, const Tensor& 
 
 void RecurrentPass::finish(const Tensor& state) {
   if (!cache_) return;
-  kept_[0] = state;
+  if (state.defined()) kept_.push_back(state);
   cache_->append(kept_, tokens_);
 }
 

@@ -40,7 +40,7 @@ RopeJson find_rope(ModelConfig& c, const RopeFamily& family) {
   return {scaling ? "rope_scaling" : "rope_parameters",
           scaling      ? v4
           : parameters ? v5
-                       : Json::object(),
+                       : Json::parse(family.absent),
           family};
 }
 
@@ -201,14 +201,16 @@ std::shared_ptr<const Frequencies> shared(Frequencies f) {
 
 // LongRoPE (Ding et al. 2024): a factor per frequency, in two lists: for sequences that fit into the original
 // length, and for longer ones.
-void scale_longrope(ModelConfig& c, RopeSettings& s, i64 max_positions, i64 dim, Rope& rope) {
+void scale_longrope(ModelConfig& c, RopeSettings& s, const RopeFamily& family, i64 max_positions, i64 dim,
+                    Rope& rope) {
   const auto most = static_cast<double>(max_positions);
   // Phi-3 has the key outside of the object, and that one takes precedence.
   const double inside = s.positive("original_max_position_embeddings", most);
   const double original = c.positive_or("original_max_position_embeddings", inside);
   const double factor = s.positive("factor", most / original);
   const double usual = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(original));
-  rope.usual.attention_factor = s.positive("attention_factor", usual);
+  rope.usual.attention_factor =
+      family.magnitudes ? s.positive("short_mscale") : s.positive("attention_factor", usual);
   rope.usual_length = static_cast<i64>(original);
   const auto divided = [&](const char* key) {
     const std::vector<double> by = s.numbers(key, dim / 2);
@@ -223,13 +225,23 @@ void scale_longrope(ModelConfig& c, RopeSettings& s, i64 max_positions, i64 dim,
   rope.usual.inv_freq = divided("short_factor");
   RopeOptions longer = rope.usual;
   longer.inv_freq = divided("long_factor");
+  if (family.magnitudes) {
+    longer.inv_freq = rope.usual.inv_freq;
+    longer.attention_factor = s.positive("long_mscale");
+  }
   rope.beyond = [longer](i64) { return longer; };
 }
 
-// NTK-aware scaling: sequences longer than the model's positions increase the base.
-void scale_dynamic(RopeSettings& s, i64 max_positions, i64 dim, Rope& rope) {
-  const double factor = s.positive("factor");
+// NTK-aware scaling: sequences longer than the model's positions increase the base; with `alpha`, all do.
+void scale_dynamic(RopeSettings& s, const RopeFamily& family, i64 max_positions, i64 dim, Rope& rope) {
   if (dim <= 2) s.fail("rope_type", "dynamic needs more than 2 rotated dims");
+  if (const double alpha = family.alpha ? s.number("alpha", 0) : 0; alpha != 0) {
+    if (alpha < 0) s.fail("alpha", "expected a number above 0");
+    rope.usual.inv_freq =
+        shared(rope_frequencies(s.theta * std::pow(alpha, static_cast<double>(dim) / (dim - 2)), dim));
+    return;
+  }
+  const double factor = s.positive("factor");
   rope.usual_length = max_positions;
   rope.unlimited = true;
   rope.beyond = [=, theta = s.theta, o = rope.usual](i64 tokens) {
@@ -264,8 +276,8 @@ Rope read_settings(ModelConfig& c, RopeSettings s, const RopeFamily& family, i64
     s.fail("rope_type", "not supported; supported: default, linear, dynamic, llama3, yarn, longrope");
   }
   rope.usual.inv_freq = shared(std::move(freq));
-  if (s.type == "longrope") scale_longrope(c, s, max_positions, dim, rope);
-  if (s.type == "dynamic") scale_dynamic(s, max_positions, dim, rope);
+  if (s.type == "longrope") scale_longrope(c, s, family, max_positions, dim, rope);
+  if (s.type == "dynamic") scale_dynamic(s, family, max_positions, dim, rope);
   s.finish();
   return rope;
 }

@@ -33,6 +33,11 @@ struct RopeFamily {
   double share = 1;                      // default
   bool interleaved = false;              // rotates the pairs (2i, 2i + 1) instead of (i, i + half)
   bool renamed_longrope = false;         // types su and yarn mean longrope (Phi-3)
+  const char* absent = "{}";             // the rope object of a config that has none
+  // longrope has short factors only, and the keys short_mscale and long_mscale in place of attention_factor
+  // (Phi-3.5-MoE in transformers).
+  bool magnitudes = false;
+  bool alpha = false;  // with the key alpha, type dynamic stretches the base once, for all lengths (Hunyuan)
 };
 
 // Reads and checks the config's rope settings for heads of width `head_dim`. Types: default, linear, dynamic,

@@ -75,6 +75,35 @@ Recurrence linear_recurrence(const RecurrenceInputs& in, i64 chunk) {
   return {narrow(y, 1, 0, o.T), last};
 }
 
+Recurrence selective_scan(const SelectiveInputs& in) {
+  REDCO_CHECK(
+      in.dt.visible() == 3 && in.dt.shape() == in.x.shape() && in.rates.visible() == 2 &&
+          in.rates.size(0) == in.x.size(2) && in.k.visible() == 3 && in.k.shape() == in.q.shape() &&
+          in.k.size(2) == in.rates.size(1) && in.x.size(1) > 0,
+      "[selective_scan] expected dt and x [B, T, C], rates [C, N], k and q [B, T, N], not dt {}, x {}, "
+      "rates {}, k {}, q {}",
+      describe(in.dt), describe(in.x), describe(in.rates), describe(in.k), describe(in.q));
+  REDCO_CHECK(!in.segments.defined() || !in.initial.defined(),
+              "[selective_scan] segments cannot continue a state");
+  const i64 B = in.x.size(0), T = in.x.size(1), C = in.x.size(2), N = in.k.size(2);
+  const Tensor dt = to_sum_type(in.dt);
+  Tensor decay = exp(reshape(dt, {B, T, C, 1}) * -to_sum_type(in.rates));  // [B, T, C, N]
+  if (in.segments.defined()) {
+    const Tensor now = to_float(in.segments, dt.dtype());
+    const Tensor earlier = pad_to(narrow(now, 1, 0, T - 1), 1, 1, T);
+    decay = decay * reshape(compare(Binary::eq, now, earlier), {B, T, 1, 1});
+  }
+  Tensor added = reshape(dt * to_sum_type(in.x), {B, T, C, 1}) * reshape(to_sum_type(in.k), {B, T, 1, N});
+  if (in.initial.defined()) {
+    const Tensor first =
+        narrow(added, 1, 0, 1) + narrow(decay, 1, 0, 1) * reshape(to_sum_type(in.initial), {B, 1, C, N});
+    added = T == 1 ? first : concat({first, narrow(added, 1, 1, T - 1)}, 1);
+  }
+  const Tensor h = T == 1 ? added : linear_scan(decay, added, 1);
+  const Tensor y = matmul(h, reshape(to_sum_type(in.q), {B, T, N, 1}));
+  return {reshape(y, {B, T, C}), reshape(narrow(h, 1, T - 1, 1), {B, C, N})};
+}
+
 Tensor causal_conv1d(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& before,
                      const Tensor& segments) {
   REDCO_CHECK(x.visible() == 3 && w.visible() == 2 && w.size(0) == x.size(2), "[causal_conv1d] x {}, w {}",

@@ -30,6 +30,21 @@ struct Recurrence {
 };
 Recurrence linear_recurrence(const RecurrenceInputs& in, i64 chunk = 64);
 
+// The recurrence of Mamba (Gu & Dao 2023), with N numbers h[c, n] per channel c:
+//   h_t = exp(-dt_t[c] rates[c, n]) h_{t-1} + dt_t[c] k_t[n] x_t[c]        y_t[c] = sum over n of q_t[n] h_t
+// Tokens are computed one after the other, and the backward pass keeps two tensors of B T C N numbers.
+// Channels may be cut, with k and q replicated: then nothing is communicated.
+struct SelectiveInputs {
+  Tensor dt, x;         // [B, T, C]
+  Tensor rates;         // [C, N]
+  Tensor k, q;          // [B, T, N]
+  Tensor initial = {};  // [B, C, N]: h before the first token; undefined: zeros
+  // [B, T] i32: tokens of other segments do not count. Excludes `initial`; undefined: one segment.
+  Tensor segments = {};
+};
+// y [B, T, C] and state [B, C, N], fp32 for activations in bf16.
+Recurrence selective_scan(const SelectiveInputs& in);
+
 // A causal convolution of each channel along the tokens: y[b, t, c] = bias[c] + sum over k of
 // w[c, k] x[b, t + k - K + 1, c], with x [B, T, C], w [C, K], bias [C] or undefined. before [B, K - 1, C]:
 // the tokens before the first; undefined: zeros. segments [B, T] i32: tokens of other segments count as

@@ -84,12 +84,28 @@ constexpr const char* kDelta =
     "layer_types": ["linear_attention", "full_attention"], "intermediate_size": 7, "num_attention_heads": 3,
     "num_key_value_heads": 1, "head_dim": 8})";
 
+// Short convolutions, Mamba's recurrence, and two mixers in one layer.
+constexpr const char* kConv =
+    R"({"model_type": "lfm2", "vocab_size": 29, "hidden_size": 8, "num_hidden_layers": 2,
+    "layer_types": ["conv", "full_attention"], "intermediate_size": 7, "block_auto_adjust_ff_dim": false,
+    "num_attention_heads": 2, "num_key_value_heads": 1})";
+constexpr const char* kSelective =
+    R"({"model_type": "mamba", "vocab_size": 29, "hidden_size": 5, "num_hidden_layers": 2, "state_size": 3,
+    "time_step_rank": 2})";
+constexpr const char* kBoth =
+    R"({"model_type": "falcon_h1", "vocab_size": 29, "hidden_size": 8, "num_hidden_layers": 2,
+    "mamba_d_ssm": 12, "mamba_n_heads": 4, "mamba_d_state": 3, "intermediate_size": 7,
+    "num_attention_heads": 2, "num_key_value_heads": 1})";
+
 std::unique_ptr<Model> model_of(const std::string& name) {
   if (name == "recurrent") return std::make_unique<Recurrent>();
-  const char* config = name == "mamba2"   ? kMamba2
-                       : name == "groups" ? kGroups
-                       : name == "hybrid" ? kHybrid
-                                          : kDelta;
+  const char* config = name == "mamba2"      ? kMamba2
+                       : name == "groups"    ? kGroups
+                       : name == "hybrid"    ? kHybrid
+                       : name == "conv"      ? kConv
+                       : name == "selective" ? kSelective
+                       : name == "both"      ? kBoth
+                                             : kDelta;
   return make_model(ModelConfig(config, name));
 }
 
@@ -140,7 +156,8 @@ std::vector<GenerationPrompt> prompts_of_many_lengths() {
 // different times.
 class RecurrentCache : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Models, RecurrentCache,
-                         ::testing::Values("recurrent", "mamba2", "groups", "hybrid", "delta"),
+                         ::testing::Values("recurrent", "mamba2", "groups", "hybrid", "delta", "conv",
+                                           "selective", "both"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(RecurrentCache, AnswersAreThoseWithoutACache) {

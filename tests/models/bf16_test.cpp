@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(Families, ComputesInBf16,
                                            "mixtral", "t5-v1_1", "bart", "bert-seqcls", "bert-mlm", "vit",
                                            "vit-gpt2", "performer", "mlp-mixer", "mlp", "mistral-window",
                                            "mamba2", "dit", "granitemoehybrid", "nemotron_h", "qwen3_next",
-                                           "bloom", "cohere2", "deepseek_v3"),
+                                           "bloom", "cohere2", "deepseek_v3", "falcon_h1", "lfm2", "mamba"),
                          [](const auto& info) {
                            std::string text = info.param;
                            std::replace(text.begin(), text.end(), '-', '_');

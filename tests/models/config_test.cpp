@@ -79,6 +79,8 @@ Json minimal(const std::string& family) {
   if (family == "mamba2")
     return {{"model_type", family}, {"vocab_size", 11}, {"hidden_size", 8}, {"num_hidden_layers", 2},
             {"num_heads", 4},       {"head_dim", 4},    {"n_groups", 2},    {"state_size", 3}};
+  if (family == "mamba" || family == "falcon_mamba")
+    return {{"model_type", family}, {"vocab_size", 11}, {"hidden_size", 8}, {"num_hidden_layers", 2}};
   if (family == "nemotron_h")
     return {{"model_type", family},
             {"vocab_size", 11},
@@ -206,7 +208,10 @@ TEST(ModelConfigs, UnknownKeysAreListedOrErrors) {
     EXPECT_THAT(error_of(family, {{"quantization_config", {{"bits", 4}}}}), HasSubstr("not supported"));
     EXPECT_THAT(error_of(family, {{"add_cross_attention", true}}), HasSubstr("not supported"));
   }
-  EXPECT_THAT(error_of("gpt2", {{"model_type", "mamba"}}), AllOf(HasSubstr("mamba"), HasSubstr("qwen2")));
+  EXPECT_THAT(error_of("gpt2", {{"model_type", "rwkv"}}), AllOf(HasSubstr("rwkv"), HasSubstr("qwen2")));
+  for (const char* other : {"longt5", "led", "big_bird", "bigbird_pegasus", "longformer", "reformer"})
+    EXPECT_THAT(error_of("gpt2", {{"model_type", other}}),
+                AllOf(HasSubstr(other), HasSubstr("this family is not supported")));
   Json json = minimal("cnn");
   json["alibi"] = true;
   EXPECT_NO_THROW(make_model(ModelConfig(json.dump(), "config.json", {}, {"alibi"})));
@@ -474,6 +479,23 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsWithTheSupportedOnes) {
       {"deepseek_v2", {{"topk_method", "noaux_tc"}}, "supported"},
       {"gpt_oss", {{"quantization_config", {{"quant_method", "gptq"}}}}, "quant_method mxfp4"},
       {"gpt_oss", {{"swiglu_limit", 0}}, "swiglu_limit"},
+      {"hunyuan_v1_moe",
+       {{"num_experts", 4}, {"moe_topk", {2, 1}}},
+       "the same number of experts in all layers"},
+      {"hunyuan_v1_moe", {{"num_experts", 4}, {"moe_topk", Json::array()}}, "expected a number"},
+      {"granitemoe", {{"num_local_experts", 0}}, "expected at least 1"},
+      {"apertus", {{"hidden_act", "silu"}}, "supported: \"xielu\""},
+      {"phimoe", {{"num_experts_per_tok", 1}}, "supported: 2"},
+      {"phimoe", {{"router_jitter_noise", -1}}, "expected 0 or a positive number"},
+      {"phimoe",
+       {{"rope_scaling", {{"type", "longrope"}, {"short_factor", {1, 1}}, {"long_factor", {1, 1}}}}},
+       "short_mscale"},
+      {"lfm2", {{"layer_types", {"conv", "mamba"}}}, "supported: full_attention, conv"},
+      {"lfm2", {{"full_attn_idxs", 1}}, "expected a list of layers"},
+      {"falcon_h1", {{"ssm_multipliers", {1, 2}}}, "expected a list of 5 numbers"},
+      {"falcon_h1", {{"mamba_d_ssm", 10}, {"mamba_n_heads", 4}}, "are not mamba_d_ssm=10"},
+      {"mamba", {{"time_step_max", 0.0001}}, "expected at least time_step_min"},
+      {"jamba", {{"attn_layer_offset", 8}}, "expected less than attn_layer_period=8"},
       {"granitemoehybrid", {{"layer_types", {"mamba"}}}, "expected a list of num_hidden_layers=2 texts"},
       {"granitemoehybrid", {{"layer_types", {"mamba", "conv"}}}, "supported: full_attention"},
       {"granitemoehybrid", {{"mamba_n_groups", 3}}, "expected a divisor of mamba_n_heads=4"},

@@ -62,17 +62,21 @@ INSTANTIATE_TEST_SUITE_P(
                                          "olmo3", "granite", "cohere", "glm", "glm4", "smollm3", "nemotron",
                                          "exaone4", "deepseek_v2", "gemma3-images", "mixtral-balanced",
                                          "qwen2_moe-balanced", "gpt_oss", "gpt_oss-mxfp4", "olmoe",
-                                         "glm4_moe", "dots1", "ernie4_5", "helium", "seed_oss", "arcee"),
+                                         "glm4_moe", "dots1", "ernie4_5", "helium", "seed_oss", "arcee",
+                                         "hunyuan_v1_dense", "hunyuan_v1_moe", "granitemoe",
+                                         "granitemoeshared", "apertus", "phimoe", "ernie4_5_moe"),
                        ::testing::ValuesIn(kMeshes)),
     param_name);
 
 // Decoders with recurrent layers (scripts/make_hybrid_fixtures.py).
-INSTANTIATE_TEST_SUITE_P(Hybrids, Fixtures,
-                         ::testing::Combine(::testing::Values("granitemoehybrid", "granitemoehybrid-dense",
-                                                              "bamba", "nemotron_h", "qwen3_next",
-                                                              "qwen3_5_text"),
-                                            ::testing::ValuesIn(kMeshes)),
-                         param_name);
+INSTANTIATE_TEST_SUITE_P(
+    Hybrids, Fixtures,
+    ::testing::Combine(::testing::Values("granitemoehybrid", "granitemoehybrid-dense", "bamba", "nemotron_h",
+                                         "qwen3_next", "qwen3_5_text", "lfm2", "lfm2_moe", "falcon_h1",
+                                         "falcon_h1-norm", "mamba", "falcon_mamba", "jamba",
+                                         "granitemoehybrid-balanced", "qwen3_next-balanced"),
+                       ::testing::ValuesIn(kMeshes)),
+    param_name);
 
 // Encoders and encoder-decoders.
 INSTANTIATE_TEST_SUITE_P(
@@ -109,7 +113,8 @@ INSTANTIATE_TEST_SUITE_P(Families, ShardedParameters,
                                            "vit-gpt2", "performer", "qwen3", "gemma2", "mixtral", "mamba2",
                                            "granitemoehybrid", "nemotron_h", "qwen3_next", "dit", "falcon",
                                            "olmo2", "deepseek_v3", "albert", "dinov2", "deberta-v2-conv",
-                                           "siglip", "mixtral-balanced", "qwen2_moe-balanced"),
+                                           "siglip", "mixtral-balanced", "qwen2_moe-balanced", "falcon_h1",
+                                           "lfm2", "mamba", "phimoe"),
                          fixture_name);
 
 // Weights of a storage type, and fp32 weights with the same values. With groups, a product of one row (the
@@ -288,14 +293,15 @@ INSTANTIATE_TEST_SUITE_P(Families, RandomRules,
                                            "bert-mlm", "bert-seqcls", "vit", "vit-gpt2", "mlp-mixer",
                                            "performer", "mlp", "mamba2", "granitemoehybrid", "nemotron_h",
                                            "qwen3_next", "gpt_neox", "olmo2", "stablelm", "qwen2_moe",
-                                           "deepseek_v3", "gpt_oss"),
+                                           "deepseek_v3", "gpt_oss", "apertus", "falcon_h1", "lfm2", "mamba",
+                                           "phimoe"),
                          fixture_name);
 
 // Blocks that keep only their input give the same gradients as blocks that keep all activations.
 TEST(Recompute, GivesTheSameGradients) {
   for (const char* name : {"gpt2", "gptj", "opt-postnorm", "llama", "bert-mlm", "vit", "mlp-mixer",
                            "performer", "mamba2", "granitemoehybrid", "nemotron_h", "qwen3_next", "falcon",
-                           "deepseek_v3", "modernbert", "mixtral-balanced"}) {
+                           "deepseek_v3", "modernbert", "mixtral-balanced", "falcon_h1", "lfm2", "mamba"}) {
     SCOPED_TRACE(name);
     const Results kept = run_model(fixture(name), {1, 2});
     EXPECT_EQ(run_model(fixture(name), {1, 2}, {.recompute = true}), kept);

@@ -26,7 +26,9 @@ constexpr const char* kSharded[] = {"gpt2",         "gptj",
                                     "nemotron_h",   "qwen3_next",
                                     "dit",          "falcon",
                                     "bloom",        "deepseek_v3",
-                                    "clip",         "siglip"};
+                                    "clip",         "siglip",
+                                    "falcon_h1",    "lfm2",
+                                    "mamba",        "apertus"};
 
 class SequenceParallel : public ::testing::TestWithParam<const char*> {};
 

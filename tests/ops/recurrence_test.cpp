@@ -186,5 +186,84 @@ TEST(CausalConv1d, EqualsTheDefinition) {
   });
 }
 
+constexpr i64 kRows = 2, kChannels = 3, kNumbers = 2;
+
+SelectiveInputs selective_inputs(i64 T, u64 seed, bool initial, const std::vector<i32>& segments = {}) {
+  Random r(seed);
+  const auto draw = [&](const Shape& s, double low, double high) {
+    return place(s, r.values(numel(s), low, high), {});
+  };
+  const i64 B = kRows, C = kChannels, N = kNumbers;
+  SelectiveInputs in{.dt = draw({B, T, C}, 0.1, 1),
+                     .x = draw({B, T, C}, -1, 1),
+                     .rates = draw({C, N}, 0.2, 2),
+                     .k = draw({B, T, N}, -1, 1),
+                     .q = draw({B, T, N}, -1, 1)};
+  if (initial) in.initial = draw({B, C, N}, -1, 1);
+  if (!segments.empty()) in.segments = from_ids({B, T}, segments);
+  return in;
+}
+
+// The same with a head of linear_recurrence for each number of each channel.
+Recurrence by_heads(const SelectiveInputs& in, i64 T) {
+  const i64 B = kRows, C = kChannels, N = kNumbers, H = C * N;
+  const auto each = [&](const Tensor& t) {  // [B, T, N] -> [B, T, H, 1]
+    return reshape(broadcast_to(reshape(t, {B, T, 1, N}), {B, T, C, N}), {B, T, H, 1});
+  };
+  RecurrenceInputs r{
+      .log_decay = reshape(reshape(in.dt, {B, T, C, 1}) * -in.rates, {B, T, H}),
+      .k = each(in.k),
+      .q = each(in.q),
+      .v = reshape(broadcast_to(reshape(in.dt * in.x, {B, T, C, 1}), {B, T, C, N}), {B, T, H, 1}),
+      .segments = in.segments};
+  if (in.initial.defined()) r.initial = reshape(in.initial, {B, H, 1, 1});
+  const Recurrence out = linear_recurrence(r);
+  return {sum(reshape(out.y, {B, T, C, N}), {-1}), reshape(out.state, {B, C, N})};
+}
+
+TEST(SelectiveScan, EqualsARecurrenceOfEachNumber) {
+  on_one_rank([](Context&) {
+    for (const i64 T : {1, 2, 9})
+      for (const bool initial : {false, true}) {
+        const SelectiveInputs in = selective_inputs(T, 7, initial);
+        const Recurrence r = selective_scan(in), e = by_heads(in, T);
+        EXPECT_LT(distance(to_values(r.y), to_values(e.y)), 1e-13) << T;
+        EXPECT_LT(distance(to_values(r.state), to_values(e.state)), 1e-13) << T;
+      }
+    const SelectiveInputs in = selective_inputs(5, 8, false, {1, 1, 2, 2, 2, 1, 2, 3, 0, 0});
+    EXPECT_LT(distance(to_values(selective_scan(in).y), to_values(by_heads(in, 5).y)), 1e-13);
+    SelectiveInputs wrong = selective_inputs(2, 9, false);
+    wrong.k = wrong.x;
+    EXPECT_THROW(selective_scan(wrong), BugError);
+  });
+}
+
+TEST(SelectiveScan, PassesCheckOp) {
+  const Input dt{{2, 3, 4}, 0.1, 1}, x{{2, 3, 4}}, rates{{4, 2}, 0.2, 2}, k{{2, 3, 2}}, initial{{2, 4, 2}};
+  for (const bool state : {false, true}) {
+    OpCase c{state ? "state" : "y", {dt, x, rates, k, k, initial}, [=](const Xs& in) {
+               const Recurrence r = selective_scan({in[0], in[1], in[2], in[3], in[4], in[5]});
+               return state ? r.state : r.y;
+             }};
+    c.combinations = 8;
+    check_op(c);
+  }
+}
+
+// Cut along channels, nothing is communicated.
+TEST(SelectiveScan, CutChannelsCommunicateNothing) {
+  on_mesh({1, 2}, [](Context& c) {
+    SelectiveInputs in = selective_inputs(4, 7, false);
+    const std::vector<double> expected = to_values(selective_scan(in).y);
+    for (Tensor* t : {&in.dt, &in.x}) *t = redistribute(*t, on_mp(Placement::sharded(2)));
+    in.rates = redistribute(in.rates, on_mp(Placement::sharded(0)));
+    c.keep_ledger();
+    const Recurrence r = selective_scan(in);
+    EXPECT_TRUE(c.ledger()->collectives().empty());
+    EXPECT_TRUE(r.y.layout()[Axis::mp].is_sharded(2));
+    EXPECT_LT(distance(to_values(r.y), expected), 1e-13);
+  });
+}
+
 }  // namespace
 }  // namespace redco

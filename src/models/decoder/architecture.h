@@ -12,6 +12,8 @@
 #include "models/mamba_mixer.h"
 #include "models/norms.h"
 #include "models/rope_config.h"
+#include "models/selective_mixer.h"
+#include "models/short_conv_mixer.h"
 
 namespace redco {
 
@@ -29,9 +31,11 @@ struct DecoderNames {
               out = "self_attn.o_proj";
   std::string q_norm = "self_attn.q_norm", k_norm = "self_attn.k_norm", sinks = "self_attn.sinks";
   std::string mamba = "mamba", delta = "linear_attn";  // the mixers of Mamba-2 and Gated DeltaNet
+  std::string conv = "conv", selective = "mixer";  // short convolutions, and selective state spaces (Mamba)
   std::string cross_attention_norm = "ln_cross_attn", cross_attention = "crossattention.";
   std::string gate_up{};  // one tensor: the rows of gate, then those of up
   std::string gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
+  std::string xielu = "mlp.act_fn";  // the parameters of that activation
   // Ends of the names of stored tensors that are not parameters: causal masks, rotary frequencies.
   std::vector<std::string> buffers = {"rotary_emb.inv_freq"};
   // In files of a model with more parts: the name of this one ("language_model.", or none) and those of the
@@ -47,7 +51,12 @@ struct MixtureSettings {
   bool sigmoid = false;     // scores are sigmoids of the router's outputs; false: their softmax
   bool normalized = false;  // the weights of the chosen experts are divided by their sum
   double sum_eps = 0;       // added to that sum
+  double least_sum = 0;     // the sum is at least this
   double scale = 1;         // of the weights
+  // SparseMixer (Liu et al. 2023) chooses and weighs two experts in turn, each by a softmax over the experts
+  // whose logits are nearly as large as the largest one; the number is the relative distance. See
+  // sparse_mixer().
+  std::optional<double> sparse_mixer = std::nullopt;
   // groups > 1: only the experts of the best `chosen_groups` groups may be chosen. A group's score is the
   // sum of its `group_best` largest scores.
   i64 groups = 1, chosen_groups = 1, group_best = 1;
@@ -66,6 +75,7 @@ struct MixtureSettings {
   std::string router = "mlp.gate", experts = "mlp.experts", gate = "gate_proj", up = "up_proj",
               down = "down_proj";
   std::string correction{};             // a buffer [count], added to the scores for choosing only
+  bool correction_row = false;          // its shape is [1, count]
   std::string shared{}, shared_gate{};  // the latter: a linear layer whose sigmoid scales the shared MLP
   // Not empty: files hold the gates and ups of all experts in one tensor `stack_in` [E, 2 I, C], and the
   // downs in `stack_out` [E, C, I].
@@ -96,8 +106,9 @@ enum class QkvStorage : std::uint8_t {
 };
 
 // What mixes the tokens of a layer.
-enum class Mixer : std::uint8_t { attention, mamba, delta, none };
-inline bool is_recurrent(Mixer m) { return m == Mixer::mamba || m == Mixer::delta; }
+enum class Mixer : std::uint8_t { attention, mamba, delta, conv, selective, attention_and_mamba, none };
+inline bool is_recurrent(Mixer m) { return m != Mixer::attention && m != Mixer::none; }
+inline bool attends(Mixer m) { return m == Mixer::attention || m == Mixer::attention_and_mamba; }
 
 struct DecoderLayer {
   Mixer mixer = Mixer::attention;
@@ -132,8 +143,11 @@ struct DecoderArchitecture {
   Block block = Block::pre_norm;
   NormSettings norm;
   bool final_norm = true;
-  bool stream_from_norm = false;  // the normed input of a branch continues the stream (BLOOM's option)
-  double residual_scale = 1;      // of what is added to the stream
+  bool states_after_layers = false;  // hidden states are the outputs of layers (Mamba), not their inputs
+  bool stream_from_norm = false;     // the normed input of a branch continues the stream (BLOOM's option)
+  double residual_scale = 1;         // of what is added to the stream
+  double attention_in_scale = 1, attention_out_scale = 1;  // of attention's input and output
+  double gate_scale = 1, mlp_out_scale = 1;  // of an MLP's gate, before its activation, and output
   double embedding_dropout = 0, attention_dropout = 0;
   double attention_out_dropout = 0, mlp_out_dropout = 0;  // of what is added to the stream
   bool dropout_of_sum = false;  // Block::parallel: one dropout of both branches' sum
@@ -156,10 +170,13 @@ struct DecoderArchitecture {
   bool gated_attention = false;  // the result times a sigmoid; files hold its rows after each head's queries
   std::optional<MambaSettings> mamba;
   std::optional<DeltaSettings> delta;
+  std::optional<ShortConvSettings> conv;
+  std::optional<SelectiveSettings> selective;
 
   // MLP.
   bool gated = true, mlp_bias = false;
   std::string activation = "silu";
+  bool xielu = false;  // in place of `activation`, without a gate
   std::optional<MixtureSettings> mixture;
 };
 

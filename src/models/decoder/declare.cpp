@@ -2,6 +2,7 @@
 #include "models/decoder/decoder.h"
 #include "models/decoder/latent_attention.h"
 #include "models/decoder/mixture.h"
+#include "models/xielu.h"
 
 namespace redco {
 
@@ -29,9 +30,12 @@ void Decoder::declare_mixer(SpecBuilder& b, i64 i) const {
   const Mixer mixer = arch_.layers[i].mixer;
   if (mixer == Mixer::none) return;
   declare_norm(b, h, n.attention_norm);
-  if (mixer == Mixer::attention) declare_attention(b, h);
-  if (mixer == Mixer::mamba) declare_mamba(b, h + "." + n.mamba, arch_.width, *arch_.mamba);
+  if (attends(mixer)) declare_attention(b, h);
+  if (mixer == Mixer::mamba || mixer == Mixer::attention_and_mamba)
+    declare_mamba(b, h + "." + n.mamba, arch_.width, *arch_.mamba);
   if (mixer == Mixer::delta) declare_delta(b, h + "." + n.delta, arch_.width, *arch_.delta);
+  if (mixer == Mixer::selective) declare_selective(b, h + "." + n.selective, arch_.width, *arch_.selective);
+  if (mixer == Mixer::conv) declare_short_conv(b, h + "." + n.conv, arch_.width, *arch_.conv);
   declare_norm(b, h, n.attention_out_norm);
 }
 
@@ -109,6 +113,7 @@ void Decoder::declare_mlp(SpecBuilder& b, const std::string& layer) const {
     if (s.gated) b.linear(h + n.gate, s.inner, s.width, s.mlp_bias, s.std, s.transposed).role = Role::first;
     b.linear(h + n.up, s.inner, s.width, s.mlp_bias, s.std, s.transposed).role = Role::first;
   }
+  if (s.xielu) declare_xielu(b, h + n.xielu);
   b.linear(h + n.down, s.width, s.inner, s.mlp_bias, s.residual_std, s.transposed).role = Role::second;
 }
 

@@ -11,6 +11,7 @@
 #include "models/decoder/mixture.h"
 #include "models/delta_mixer.h"
 #include "models/mamba_mixer.h"
+#include "models/xielu.h"
 #include "nn/cache.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
@@ -52,13 +53,14 @@ Tensor Decoder::apply(const ParamTree& p, const DecoderInputs& in, const ApplyOp
   const DecoderArchitecture& s = arch_;
   Tensor x = activation(o, "embedding", embed(p, in, o));
   for (i64 i = 0; i < n_layers(); ++i) {
-    if (o.hidden_states) o.hidden_states->push_back(x);
+    if (o.hidden_states && !s.states_after_layers) o.hidden_states->push_back(x);
     const Tensors results = run_block(
         p, o, layer(i), x,
         [this, in, o, i](const ParamTree& own, const Tensor& h) { return block_results(own, in, o, i, h); });
     x = results[0];
     if (o.router_logits) o.router_logits->insert(o.router_logits->end(), results.begin() + 1, results.end());
     x = activation(o, i, "", x);
+    if (o.hidden_states && s.states_after_layers) o.hidden_states->push_back(x);
   }
   Scope scope("lm_head");
   if (s.final_norm) x = redco::norm(p, at(s.names.final_norm), x, s.norm);
@@ -152,13 +154,25 @@ Tensor Decoder::parallel_block(const ParamTree& p, const DecoderInputs& in, cons
 
 Tensor Decoder::mixer(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,
                       const Tensor& x) const {
-  if (arch_.layers[i].mixer == Mixer::attention) return attention(p, in, o, i, x);
+  const Mixer kind = arch_.layers[i].mixer;
+  if (kind == Mixer::attention) return attention(p, in, o, i, x);
+  if (kind == Mixer::attention_and_mamba) {
+    const Tensor all = gather_tokens(o, x),
+                 state = mamba_mixer(p, layer(i) + "." + arch_.names.mamba, *arch_.mamba, o,
+                                     static_cast<size_t>(n_layers() + i), all, in.key_mask);
+    const Tensor attended = attention(p, in, o, i, scaled(all, arch_.attention_in_scale));
+    return add({state, scaled(attended, arch_.attention_out_scale)});
+  }
   const Tensor all = gather_tokens(o, x);
-  if (arch_.layers[i].mixer == Mixer::delta)
-    return delta_mixer(p, layer(i) + "." + arch_.names.delta, *arch_.delta, o, static_cast<size_t>(i), all,
-                       in.key_mask);
-  return mamba_mixer(p, layer(i) + "." + arch_.names.mamba, *arch_.mamba, o, static_cast<size_t>(i), all,
-                     in.key_mask);
+  const std::string h = layer(i) + ".";
+  const auto cached = static_cast<size_t>(i);
+  if (kind == Mixer::delta)
+    return delta_mixer(p, h + arch_.names.delta, *arch_.delta, o, cached, all, in.key_mask);
+  if (kind == Mixer::selective)
+    return selective_mixer(p, h + arch_.names.selective, *arch_.selective, o, cached, all, in.key_mask);
+  if (kind == Mixer::conv)
+    return short_conv_mixer(p, h + arch_.names.conv, *arch_.conv, o, cached, all, in.key_mask);
+  return mamba_mixer(p, h + arch_.names.mamba, *arch_.mamba, o, cached, all, in.key_mask);
 }
 
 Tensor Decoder::attention(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,
@@ -216,12 +230,16 @@ Tensor Decoder::mlp(const ParamTree& p, i64 i, const Tensor& x, const ApplyOptio
   const DecoderArchitecture& s = arch_;
   const DecoderNames& n = s.names;
   const std::string h = layer(i) + ".";
-  if (!s.gated) return dense(p, h + n.down, activate(s.activation, dense(p, h + n.up, x, o)), o);
+  if (!s.gated) {
+    const Tensor inner = dense(p, h + n.up, x, o);
+    return dense(p, h + n.down, s.xielu ? xielu(p, h + n.xielu, inner) : activate(s.activation, inner), o);
+  }
   const bool fused = !n.gate_up.empty();
   const LayerName gate = fused ? LayerName(h + n.gate_up, "gate") : LayerName(h + n.gate);
   const LayerName up = fused ? LayerName(h + n.gate_up, "up") : LayerName(h + n.up);
   const Tensors inner = dense_layers(p, {gate, up}, x, o);
-  return dense(p, h + n.down, activate_gated(s.activation, inner[0], inner[1]), o);
+  const Tensor y = activate_gated(s.activation, scaled(inner[0], s.gate_scale), inner[1]);
+  return scaled(dense(p, h + n.down, y, o), s.mlp_out_scale);
 }
 
 std::string Decoder::canonical_name(const std::string& stored) const {

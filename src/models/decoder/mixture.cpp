@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "base/log_once.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/experts.h"
@@ -99,7 +100,8 @@ void declare_mixture(SpecBuilder& b, const std::string& layer, i64 width, double
   router.role = Role::router;
   router.precise = true;
   if (!s.computed_router.empty()) router.stored.joined = h + s.computed_router + ".weight";
-  if (!s.correction.empty()) b.buffer(h + s.correction, {E}, ParamKind::other);
+  if (!s.correction.empty())
+    b.buffer(h + s.correction, s.correction_row ? Shape{1, E} : Shape{E}, ParamKind::other);
   if (s.latent > 0) b.linear(h + s.latent_in, s.latent, C, s.latent_bias, std).cut = -1;
   declare_experts(b, layer, s.latent > 0 ? s.latent : C, std, s);
   if (s.latent > 0) b.linear(h + s.latent_out, C, s.latent, s.latent_bias, std).cut = -1;
@@ -131,6 +133,43 @@ Tensor choose(const ParamTree& p, const std::string& layer, const MixtureSetting
   return top_k_mask(ranked, s.per_token);
 }
 
+// The weight of each expert for a token, which is 0 unless it is chosen: [B, T, E].
+struct Routing {
+  Tensor weights, chosen;
+};
+
+// The first expert has the largest logit, the second one the largest of the others. Each is weighted by a
+// softmax over the experts left with (largest - logit) <= 2 eps max(|logit|, largest).
+Routing sparse_mixer(const Tensor& given, double eps) {
+  const Tensor logits = to_sum_type(given);
+  const Tensor never = full({}, -std::numeric_limits<double>::infinity(), logits.dtype());
+  const Tensor values = stop_gradient(logits);
+  const auto choose = [&](const Tensor& used) {
+    const Tensor left = used.defined() ? where(used, never, values) : values;
+    const Tensor chosen = top_k_mask(left, 1), largest = max_last(left);
+    const Tensor far = compare(Binary::lt, scale(maximum(abs(values), largest), 2 * eps), largest - values);
+    const Tensor near = where(far, never, used.defined() ? where(used, never, logits) : logits);
+    return Routing{softmax(near) * chosen, chosen};
+  };
+  const Routing first = choose({}), second = choose(first.chosen);
+  return {first.weights + second.weights, first.chosen + second.chosen};
+}
+
+// The experts with the largest scores, each weighted by its score.
+Routing top_experts(const ParamTree& p, const std::string& layer, const MixtureSettings& s,
+                    const Tensor& logits) {
+  const Tensor scores = s.sigmoid ? sigmoid(logits) : softmax(logits);
+  const Tensor chosen = choose(p, layer, s, scores);
+  Tensor weights = scores * chosen;
+  if (s.normalized) {
+    Tensor total = sum(weights, {-1}, true);
+    if (s.sum_eps > 0) total = add_scalar(total, s.sum_eps);
+    if (s.least_sum > 0) total = clamp(total, s.least_sum, std::numeric_limits<double>::infinity());
+    weights = weights / total;
+  }
+  return {s.scale != 1 ? scale(weights, s.scale) : weights, chosen};
+}
+
 Tensor shared_mlp(const ParamTree& p, const std::string& layer, const MixtureSettings& s, const Tensor& x,
                   const ApplyOptions& o) {
   const std::string shared = layer + "." + s.shared + ".";
@@ -152,14 +191,11 @@ Tensor mixture_of_experts(const ParamTree& p, const std::string& layer, const Mi
                           const Tensor& x, const ApplyOptions& o) {
   const Tensor logits = dense(p, layer + "." + s.router, x, o);  // [B, T, E]
   if (o.router_logits) o.router_logits->push_back(logits);
-  const Tensor scores = s.sigmoid ? sigmoid(logits) : softmax(logits);
-  const Tensor chosen = choose(p, layer, s, scores);
-  Tensor weights = scores * chosen;
-  if (s.normalized) {
-    const Tensor total = sum(weights, {-1}, true);
-    weights = weights / (s.sum_eps > 0 ? add_scalar(total, s.sum_eps) : total);
-  }
-  if (s.scale != 1) weights = scale(weights, s.scale);
+  if (s.sparse_mixer && o.train)
+    log_once(LogLevel::info,
+             "[model] SparseMixer: training chooses the experts as evaluation does; transformers draws them");
+  const auto [weights, chosen] =
+      s.sparse_mixer ? sparse_mixer(logits, *s.sparse_mixer) : top_experts(p, layer, s, logits);
   if (s.limit > 0) {
     const std::string at = layer + "." + s.experts + ".", both = at + "gate_up_proj.",
                       down = at + "down_proj.";

@@ -71,11 +71,15 @@ class DecoderModel : public Model {
   ModelCache make_cache(const CacheOptions& o) const override {
     ModelCache::Layers layers;
     for (const DecoderLayer& l : decoder_.architecture().layers) {
-      if (l.mixer == Mixer::attention)
+      if (attends(l.mixer))
         layers.push_back(std::make_unique<ColumnCache>(o, l.window));
       else
         layers.push_back(std::make_unique<StateCache>());
     }
+    // The states of mixers that run next to attention follow.
+    const auto& all = decoder_.architecture().layers;
+    if (std::ranges::any_of(all, [](const DecoderLayer& l) { return l.mixer == Mixer::attention_and_mamba; }))
+      for (std::size_t i = 0; i < all.size(); ++i) layers.push_back(std::make_unique<StateCache>());
     return {std::move(layers), {}, o.capacity};
   }
   Tensor decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {

@@ -102,8 +102,9 @@ std::vector<Mixer> read_mixers(ModelConfig& c, i64 n_layers, const std::vector<s
       c.fail(name, fmt::format("expected a list of num_hidden_layers={} texts", n_layers));
     for (i64 i = 0; i < n_layers; ++i) {
       const bool attends = types[i] == "full_attention" || types[i] == "attention";
-      if (!attends && types[i] != "linear_attention" && types[i] != "mamba")
-        c.fail(name, "supported: full_attention, linear_attention");
+      const char* const kind = recurrent == Mixer::conv ? "conv" : "linear_attention";
+      if (!attends && types[i] != kind && (recurrent == Mixer::conv || types[i] != "mamba"))
+        c.fail(name, fmt::format("supported: full_attention, {}", kind));
       mixers[i] = attends ? Mixer::attention : recurrent;
     }
     break;
@@ -125,7 +126,7 @@ kernels::Unary read_expert_activation(ModelConfig& c, const std::string& name) {
 
 void read_router(ModelConfig& c, MixtureSettings& m, const char* count_key, i64 per_token,
                  std::optional<double> balance) {
-  m.per_token = c.integer_or("num_experts_per_tok", per_token);
+  if (m.per_token == 0) m.per_token = c.integer_or("num_experts_per_tok", per_token);
   if (m.per_token > m.count)
     c.fail("num_experts_per_tok", fmt::format("expected at most {}={}", count_key, m.count));
   const bool on = c.boolean_or("output_router_logits", false);

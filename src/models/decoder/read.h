@@ -38,7 +38,8 @@ i64 read_head_width(ModelConfig& c, const char* heads_key, i64 H, const char* wi
 std::vector<bool> read_sliding_layers(ModelConfig& c, i64 n_layers, bool* given);
 // The same; without the key, all layers but every `pattern`-th slide (0: none).
 std::vector<bool> read_sliding_layers_or(ModelConfig& c, i64 n_layers, i64 pattern);
-// A text per layer, "full_attention" or "attention", or a recurrence ("linear_attention" or "mamba"), under
+// A text per layer, "full_attention" or "attention", or a recurrence ("linear_attention" or "mamba"; "conv"
+// for Mixer::conv), under
 // one of the names; without it, all layers are recurrent.
 std::vector<Mixer> read_mixers(ModelConfig& c, i64 n_layers, const std::vector<std::string>& names,
                                Mixer recurrent);
@@ -49,9 +50,13 @@ i64 read_window(ModelConfig& c, i64 fallback);
 void read_mixture_layers(ModelConfig& c, DecoderArchitecture& s);
 // The activation inside of experts; an error of hidden_act if they do not support it.
 kernels::Unary read_expert_activation(ModelConfig& c, const std::string& name);
-// num_experts_per_tok, of at most m.count experts (the key count_key). Training has a load-balancing loss if
-// output_router_logits is true. balance: the default of router_aux_loss_coef; nullopt: transformers' class of
-// the family has no such loss.
+// Mamba-2: mamba_n_heads, mamba_d_state, ... inner: the width of all heads; 0: mamba_expand times
+// hidden_size.
+MambaSettings read_mamba_keys(ModelConfig& c, const DecoderArchitecture& s, i64 inner = 0);
+
+// num_experts_per_tok, unless m.per_token is set, of at most m.count experts (the key count_key). Training
+// has a load-balancing loss if output_router_logits is true. balance: the default of router_aux_loss_coef;
+// nullopt: transformers' class of the family has no such loss.
 void read_router(ModelConfig& c, MixtureSettings& m, const char* count_key, i64 per_token,
                  std::optional<double> balance = 0.001);
 

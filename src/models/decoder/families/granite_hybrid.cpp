@@ -11,19 +11,19 @@
 
 namespace redco {
 
-namespace {
-
-// The keys of both families: mamba_n_heads, mamba_d_state, ...
-MambaSettings read_mamba_keys(ModelConfig& c, const DecoderArchitecture& s) {
+MambaSettings read_mamba_keys(ModelConfig& c, const DecoderArchitecture& s, i64 given_inner) {
   MambaSettings m;
-  const i64 inner = c.integer_or("mamba_expand", 2) * s.width;
+  const i64 expanded = c.integer_or("mamba_expand", 2) * s.width;
+  const i64 inner = given_inner > 0 ? given_inner : expanded;
   m.heads = c.integer_or("mamba_n_heads", 128);
   const bool given = c.has("mamba_d_head") && c.json("mamba_d_head") != "\"auto\"";
   m.head_dim = given ? c.integer("mamba_d_head") : inner / m.heads;
   if (m.heads * m.head_dim != inner)
     c.fail("mamba_n_heads",
-           fmt::format("{} heads of mamba_d_head={} are not mamba_expand times hidden_size={}", m.heads,
-                       m.head_dim, s.width));
+           given_inner > 0
+               ? fmt::format("{} heads of mamba_d_head={} are not mamba_d_ssm={}", m.heads, m.head_dim, inner)
+               : fmt::format("{} heads of mamba_d_head={} are not mamba_expand times hidden_size={}", m.heads,
+                             m.head_dim, s.width));
   m.groups = c.integer_or("mamba_n_groups", 1);
   if (m.heads % m.groups != 0)
     c.fail("mamba_n_groups", fmt::format("expected a divisor of mamba_n_heads={}", m.heads));
@@ -39,33 +39,8 @@ MambaSettings read_mamba_keys(ModelConfig& c, const DecoderArchitecture& s) {
   return m;
 }
 
-void read_mixture_beside(ModelConfig& c, DecoderArchitecture& s, i64 inner) {
-  const i64 count = c.integer_or("num_local_experts", 8, 0);
-  if (count == 0) return c.inert({"num_experts_per_tok", "output_router_logits", "router_aux_loss_coef"});
-  MixtureSettings m;
-  m.count = count;
-  m.inner = inner;
-  m.activation = read_expert_activation(c, s.activation);
-  read_router(c, m, "num_local_experts", 2);
-  m.normalized = true;  // a softmax over the chosen experts
-  m.beside_mlp = true;
-  m.router = "block_sparse_moe.router.layer";
-  m.computed_router = "block_sparse_moe.router";
-  m.stack_in = "block_sparse_moe.input_linear";
-  m.stack_out = "block_sparse_moe.output_linear";
-  m.computed_experts = "block_sparse_moe.experts";
-  for (DecoderLayer& l : s.layers) l.mixture = true;
-  s.mixture = m;
-}
-
-}  // namespace
-
 DecoderArchitecture read_granite_hybrid(ModelConfig& c) {
   DecoderArchitecture s = read_granite_with(c, {.max_length = 2048});
-  const i64 expert_inner = s.inner;
-  s.inner = c.integer_or("shared_intermediate_size", 1024);
-  s.names.gate_up = "shared_mlp.input_linear";
-  s.names.down = "shared_mlp.output_linear";
   s.mamba = read_mamba_keys(c, s);
   const bool rope = c.text_or("position_embedding_type", "") == "rope";
   if (!rope) s.ropes = {};
@@ -76,7 +51,7 @@ DecoderArchitecture read_granite_hybrid(ModelConfig& c) {
     s.layers[i].mixer = mixers[i];
     s.layers[i].rope = rope ? 0 : -1;
   }
-  read_mixture_beside(c, s, expert_inner);
+  read_granite_mixture(c, s, c.integer_or("shared_intermediate_size", 1024));
   return s;
 }
 

@@ -1,0 +1,40 @@
+// Phi-3.5-MoE (Microsoft 2024): layer norms, biases, and a mixture whose router is SparseMixer (Liu et al.
+// 2023): a token's two experts are chosen and weighted one after the other.
+#include "base/log_once.h"
+#include "models/decoder/families.h"
+#include "models/decoder/read.h"
+
+namespace redco {
+
+DecoderArchitecture read_phimoe(ModelConfig& c) {
+  DecoderArchitecture s = read_usual(c, {.max_length = 131072, .kv_heads = 8, .eps = 1e-5});
+  s.norm = {.rms = false, .bias = true, .eps = s.norm.eps};
+  s.qkv_bias = s.out_bias = c.boolean_or("attention_bias", false);
+  s.head_bias = c.boolean_or("lm_head_bias", false);
+  s.ropes = {read_rope(c, s.heads.head_dim, s.max_length, {.theta = 1e6, .magnitudes = true})};
+  const i64 window = read_window(c, 0);
+  for (DecoderLayer& l : s.layers) {
+    l.window = window;
+    l.mixture = true;
+  }
+  MixtureSettings m;
+  m.activation = read_expert_activation(c, s.activation);
+  m.count = c.integer_as_or({"num_local_experts", "num_experts"}, 16);
+  read_router(c, m, "num_local_experts", 2);
+  c.expect("num_experts_per_tok", {"2"});
+  m.sparse_mixer = c.number_or("router_jitter_noise", 0.01);
+  if (*m.sparse_mixer < 0) c.fail("router_jitter_noise", "expected 0 or a positive number");
+  if (c.number_or("input_jitter_noise", 0) != 0)
+    log_once(LogLevel::info, "[model] input_jitter_noise is ignored: training adds no noise to inputs");
+  m.inner = s.inner;
+  m.router = "block_sparse_moe.gate";
+  m.computed_router = "mlp.router";
+  m.experts = "block_sparse_moe.experts";
+  m.gate = "w1";
+  m.up = "w3";
+  m.down = "w2";
+  s.mixture = m;
+  return s;
+}
+
+}  // namespace redco
