@@ -65,13 +65,18 @@ class Convert : public ::testing::Test {
 TEST_F(Convert, ThereAndBack) {
   for (const char* name :
        {"llama", "llama-rope-llama3", "llama-rope-yarn", "llama-rope-linear", "mixtral", "mixtral-balanced",
-        "qwen3_moe", "qwen2_moe", "gemma", "gemma2", "phi3", "phi3-longrope", "gpt2"}) {
+        "qwen3_moe", "qwen2_moe", "gemma", "gemma2", "phi3", "phi3-longrope", "gpt2", "gpt_oss"}) {
     SCOPED_TRACE(name);
     const std::string in = folder(name);
     if (std::string_view(name).starts_with("gemma")) {
       // A file has no key for the scale of the scores.
       Json config = Json::parse(test::slurp(in + "/config.json"));
       if (config.contains("query_pre_attn_scalar")) config["query_pre_attn_scalar"] = config["head_dim"];
+      test::spill(in + "/config.json", config.dump());
+    }
+    if (std::string_view(name) == "gpt_oss") {  // a file has no keys for these
+      Json config = Json::parse(test::slurp(in + "/config.json"));
+      config["rope_parameters"].update({{"beta_fast", 32.0}, {"beta_slow", 1.0}, {"truncate", false}});
       test::spill(in + "/config.json", config.dump());
     }
     std::string back;

@@ -69,5 +69,19 @@ TEST(Quantize, KeepsItsOwnNumbers) {
   }
 }
 
+// MXFP4: a power of two, then codes of a sign, two bits of exponent and one of mantissa.
+TEST(Quantize, ReadsMxfp4) {
+  unsigned char block[17] = {128};
+  for (int i = 0; i < 16; ++i) block[1 + i] = static_cast<unsigned char>(i | (15 - i) << 4);
+  float y[32];
+  dequantize(BlockType::mxfp4, block, 1, y);
+  const std::vector<float> half = {0, 1, 2, 3, 4, 6, 8, 12};
+  for (int i = 0; i < 16; ++i) {
+    const float want = (i < 8 ? 1.F : -1.F) * half[static_cast<std::size_t>(i % 8)];
+    EXPECT_EQ(y[i], want);
+    EXPECT_EQ(y[31 - i], want);
+  }
+}
+
 }  // namespace
 }  // namespace redco::gguf
