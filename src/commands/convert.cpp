@@ -7,20 +7,25 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "assembly/calibration.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/words.h"
 #include "chat/chat_template.h"
 #include "ckpt/hub.h"
 #include "ckpt/model_files.h"
 #include "ckpt/peft.h"
 #include "ckpt/safetensors_write.h"
+#include "comm/group.h"
 #include "commands/convert_config.h"
 #include "gguf/file_metadata.h"
 #include "gguf/folder.h"
 #include "gguf/folder_config.h"
 #include "gguf/quantize.h"
+#include "job/job_config.h"
+#include "kernels/threads.h"
 #include "models/hf_keys.h"
 #include "tokenizers/tokenizer.h"
 #include "train/folder_model.h"
@@ -187,6 +192,23 @@ Source open_source(const std::string& folder) {
   return s;
 }
 
+// Of the columns of the folder's tensors.
+ckpt::Importances importances_of(const ConvertOptions& o, const Source& s) {
+  if (o.calibration.empty()) return {};
+  const JobConfig job = load_job(
+      {}, {"model.path=" + s.folder, "model.weight_dtype=int4", "data.calibration=" + o.calibration});
+  check_files(job, JobUse::predict, {});
+  Context context(Mesh(1, 1), make_self_group());
+  const Context::Use use(context);
+  kernels::set_threads(usable_cpus());
+  const ckpt::Importances by_parameter = importance_of(job);
+  ckpt::Importances out;
+  for (const ParamSpec& spec : s.model->params().specs)
+    if (const auto found = by_parameter.find(spec.name); found != by_parameter.end())
+      out[spec.stored.name] = found->second;
+  return out;
+}
+
 int to_gguf(const ConvertOptions& o, const Source& s, BlockType wanted) {
   const std::string architecture = gguf::architecture_of(s.config);
   if (architecture.empty())
@@ -228,6 +250,7 @@ int to_gguf(const ConvertOptions& o, const Source& s, BlockType wanted) {
     plan.push_back({t.name, type_of(t, wanted, tied), t.shape});
     other += t.shape.size() > 1 && plan.back().type != wanted ? 1 : 0;
   }
+  const ckpt::Importances importances = importances_of(o, s);
   const std::string temp = o.output + ".tmp.gguf";
   try {
     gguf::Writer writer(temp, m.values, plan);
@@ -240,7 +263,12 @@ int to_gguf(const ConvertOptions& o, const Source& s, BlockType wanted) {
         const gguf::BlockSize size = gguf::size_of(type);
         const i64 blocks = std::ssize(values) / size.elements;
         bytes.resize(static_cast<std::size_t>(blocks * size.bytes));
-        gguf::quantize(type, values.data(), blocks, bytes.data());
+        const auto importance = importances.find(source);
+        if (importance == importances.end())
+          gguf::quantize(type, values.data(), blocks, bytes.data());
+        else
+          gguf::quantize_rows(type, values.data(), std::ssize(values) / tensors[k].shape.back(),
+                              tensors[k].shape.back(), importance->second.data(), bytes.data());
         writer.append(bytes.data(), std::ssize(bytes));
       }
     writer.commit();
@@ -396,6 +424,11 @@ int run_convert(const ConvertOptions& options) {
   if (o.dtype.empty()) o.dtype = o.to == "hf" ? "f32" : "f16";
   const auto type = std::ranges::find_if(kTypes, [&](const NamedType& t) { return o.dtype == t.name; });
   if (type == std::end(kTypes)) throw UsageError("[convert] --dtype {}: no such type", o.dtype);
+  const bool four_to_six = type->type == BlockType::q4_0 || type->type == BlockType::q4_1 ||
+                           type->type == BlockType::q4_k || type->type == BlockType::q6_k;
+  if (!o.calibration.empty() && !four_to_six)
+    throw UsageError("[convert] --calibration has no effect on {}. Set --dtype to q4_0, q4_1, q4_k or q6_k",
+                     o.dtype);
   const bool whole =
       type->type == BlockType::f32 || type->type == BlockType::f16 || type->type == BlockType::bf16;
   if (is_folder(o.model) && ckpt::is_adapter(o.model)) {

@@ -192,6 +192,36 @@ TEST_F(Convert, AdaptersOfRotaryLayers) {
               HasSubstr("several alphas"));
 }
 
+// Importances of columns, which parts of one stored tensor share, change the blocks.
+TEST_F(Convert, CalibrationChangesTheBlocks) {
+  const std::string in = folder("gpt2", "gpt2"), texts = dir_ / "texts.txt";
+  test::spill(texts, "A text of some words. Another one, with 12 numbers.");
+  const std::string out = dir_ / "calibrated.gguf", plain = convert(in, "gguf", "q4_1");
+  EXPECT_EQ(run_convert({.model = in, .to = "gguf", .output = out, .dtype = "q4_1", .calibration = texts}),
+            0);
+  const auto values = [](const std::string& file, const char* name) {
+    const auto files = ckpt::ModelFiles::open(gguf::folder_of(file));
+    return files.at(name).file->read<float>(*files.at(name).entry);
+  };
+  for (const char* name : {"transformer.h.0.attn.c_attn.weight", "transformer.h.1.mlp.c_fc.weight"})
+    EXPECT_NE(values(out, name), values(plain, name)) << name;
+  EXPECT_EQ(values(out, "transformer.wpe.weight"), values(plain, "transformer.wpe.weight"));
+  EXPECT_THAT(
+      usage_error([&] {
+        run_convert(
+            {.model = in, .to = "gguf", .output = dir_ / "x.gguf", .dtype = "f16", .calibration = texts});
+      }),
+      HasSubstr("--calibration has no effect on f16"));
+  EXPECT_THAT(usage_error([&] {
+                run_convert({.model = in,
+                             .to = "gguf",
+                             .output = dir_ / "x.gguf",
+                             .dtype = "q4_1",
+                             .calibration = "/nowhere.txt"});
+              }),
+              HasSubstr("/nowhere.txt does not exist"));
+}
+
 // The blocks of a file are the model's weights, which adapters may be trained on.
 TEST_F(Convert, AJobKeepsTheBlocksOfAFile) {
   const std::string file = convert(folder("llama"), "gguf", "q8_0");
