@@ -726,6 +726,7 @@ CONVERSATIONS = {
     "empty": says("", "", "x"),
     "special": says("<|im_end|> </s> <|eot_id|> {{ x }} {% y %}", "<s>[INST]"),
     "thoughts": says("q", "<think>\nwhy\n</think>\n\nso", "q2", "<think>because</think>\n\nthus"),
+    "thinking": says("q") + [{"role": "assistant", "thinking": "hm", "content": "a"}],
     "reasoning": says("q") + [{"role": "assistant", "reasoning_content": "hm", "content": "a"}],
     "called": says("Weather?") + [calls(("get_weather", {"city": "Köln", "days": 2, "tags": [1.5, -2]})),
                                   {"role": "tool", "name": "get_weather", "tool_call_id": "call00000", "content": "{\"t\": 12.5}"},
@@ -754,6 +755,8 @@ CHATS = {
     "zephyr": ("llama2", [], {}),
     "deepseek": ("llama3", ["thoughts"], {}),
     "typed-tools": ("gpt2", ["called", "called-twice", "parts"], {}),
+    "harmony": ("llama3", ["special", "thinking", "called", "called-twice"],
+                {"builtin_tools": ["browser", "python"], "reasoning_effort": "high", "model_identity": "You are X."}),
 }
 
 

@@ -25,6 +25,10 @@ void add_convert(CLI::App& app, Invocation& run) {
   expand_paths(
       c->add_option("--base", o->base,
                     "folder of an adapter's base model; default: base_model_name_or_path of its config"));
+  expand_paths(c->add_option(
+      "--calibration", o->calibration,
+      "file of texts, as data.calibration: weights whose layers have large inputs on these texts are quantized "
+      "more exactly, with q4_0, q4_1, q4_k and q6_k"));
   c->callback([o, &run] { run.exit_code = run_convert(*o); });
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "assembly/calibration.h"
 #include "assembly/named_parts.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -41,8 +42,17 @@ void load_model(ParamTree& tree, const JobConfig& job, const ModelSource& source
   ParamTree base = tree.subset(own);
   ckpt::HeadLoad head{
       .is_head = [&](const std::string& n) { return is_task_head(*model, n); }, .made = {}, .unused = {}};
-  ckpt::load_params(base, ckpt::ModelFiles::open(source.folder), canonical, aliases, "",
-                    source.new_head ? &head : nullptr, source.more_rows);
+  const auto files = ckpt::ModelFiles::open(source.folder);
+  const auto load = [&](const ckpt::Importances* importances) {
+    ckpt::load_params(base, files, canonical, aliases, "", source.new_head ? &head : nullptr,
+                      source.more_rows, importances);
+  };
+  if (model && calibrates(job, base)) {
+    const auto importances = importance(job, source, *model, base, [&] { load(nullptr); });
+    load(&importances);
+  } else {
+    load(nullptr);
+  }
   if (!head.made.empty()) {
     std::vector<bool> made;
     for (const ParamSpec& s : tree.specs())

@@ -19,8 +19,9 @@ std::vector<std::unique_ptr<TensorFile>> open_gguf(const std::string& path) {
                   .shape = f.shape,
                   .offset = f.offset,
                   .bytes = elements / size.elements * size.bytes};
-    e.gguf =
-        std::make_shared<const GgufLayout>(GgufLayout{f.stored->type, f.transposed, f.rotary_heads, f.add});
+    GgufLayout layout{f.stored->type, f.transposed, f.rotary_heads, f.add, f.stack};
+    if (f.odd) layout.odd = GgufLayout::Odd{f.odd->type, f.odd->offset};
+    e.gguf = std::make_shared<const GgufLayout>(layout);
     entries[static_cast<std::size_t>(f.stored->part)].push_back(std::move(e));
   }
   std::vector<std::unique_ptr<TensorFile>> out;
@@ -29,11 +30,50 @@ std::vector<std::unique_ptr<TensorFile>> open_gguf(const std::string& path) {
   return out;
 }
 
+namespace {
+
+// (E, in, out), or (E, out) with rows of one number; the last dim may be (out / layers, layers).
+void read_stack(const ReadFile& file, const TensorEntry& e, const Box& box, const Strides& strides,
+                const std::function<void(i64, i64, const float*, i64)>& on_row) {
+  const GgufLayout& l = *e.gguf;
+  const i64 layers = l.odd ? 2 : 1;
+  const bool viewed = layers == 2 && e.shape.size() > 2 && e.shape.back() == 2;
+  const std::size_t out = e.shape.size() - (viewed ? 2 : 1);  // the dim of the file's rows
+  const bool matrix = out == 2;
+  const i64 in = matrix ? e.shape[1] : 1, rows = e.shape[out] / (viewed ? 1 : layers);
+  const Range columns = matrix ? box[1] : Range{0, 1};
+  const Range turns = viewed ? box[out + 1] : Range{0, 1};
+  std::vector<unsigned char> bytes;
+  std::vector<float> values;
+  for (i64 k = box[0].begin; k < box[0].end; ++k)
+    for (i64 r = box[out].begin; r < box[out].end; ++r)
+      for (i64 turn = turns.begin; turn < turns.end; ++turn) {
+        const i64 layer = viewed ? turn : r % layers, row = k * rows + (viewed ? r : r / layers);
+        const gguf::BlockType type = layer == 1 ? l.odd->type : l.type;
+        const gguf::BlockSize size = gguf::size_of(type);
+        const i64 first = columns.begin / size.elements,
+                  blocks = ceil_div(columns.end, size.elements) - first;
+        bytes.resize(static_cast<std::size_t>(blocks * size.bytes));
+        values.resize(static_cast<std::size_t>(blocks * size.elements));
+        file.pread_exact(
+            (layer == 1 ? l.odd->offset : e.offset) + (row * in / size.elements + first) * size.bytes,
+            bytes.data(), std::ssize(bytes));
+        gguf::dequantize(type, bytes.data(), blocks, values.data());
+        const i64 memory = (k - box[0].begin) * strides[0] + (r - box[out].begin) * strides[out] +
+                           (viewed ? (turn - turns.begin) * strides[out + 1] : 0);
+        on_row(memory, matrix ? strides[1] : 1, values.data() + columns.begin - first * size.elements,
+               columns.size());
+      }
+}
+
+}  // namespace
+
 void read_gguf_rows(const ReadFile& file, const TensorEntry& e, const Box& box, const Strides& strides,
                     const std::function<void(i64, i64, const float*, i64)>& on_row) {
   const GgufLayout& l = *e.gguf;
   const gguf::BlockSize size = gguf::size_of(l.type);
   if (numel(box) == 0) return;
+  if (l.stack) return read_stack(file, e, box, strides, on_row);
   // The stored tensor as rows: dims before the last one, in the order of the file.
   Shape shape = e.shape;
   Box part = box;
@@ -89,7 +129,7 @@ void read_gguf_rows(const ReadFile& file, const TensorEntry& e, const Box& box, 
 void read_gguf_blocks(const ReadFile& file, const TensorEntry& e, const Box& box, std::byte* out) {
   const GgufLayout& l = *e.gguf;
   const gguf::BlockSize size = gguf::size_of(l.type);
-  REDCO_CHECK(e.shape.size() == 2 && l.add == 0, "{} is no matrix of blocks", e.name);
+  REDCO_CHECK(e.shape.size() == 2 && l.add == 0 && !l.stack, "{} is no matrix of blocks", e.name);
   const int first = l.transposed ? 1 : 0;
   const i64 rows = e.shape[first], columns = e.shape[1 - first];
   const Range down = box[first], across = box[1 - first];

@@ -18,6 +18,12 @@ struct GgufLayout {
   bool transposed = false;  // see gguf::FolderTensor
   i64 rotary_heads = 0;
   float add = 0;
+  bool stack = false;  // see gguf::FolderTensor
+  struct Odd {
+    gguf::BlockType type;
+    i64 offset;
+  };
+  std::optional<Odd> odd{};
 };
 
 // One file for each part of the model. ContentsError: as gguf::open_model() and gguf::folder_tensors().

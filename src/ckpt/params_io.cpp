@@ -19,6 +19,7 @@
 #include "ckpt/stored_blocks.h"
 #include "ckpt/stored_rows.h"
 #include "comm/group.h"
+#include "gguf/quantize.h"
 #include "tensor/context.h"
 #include "tensor/transfer.h"
 
@@ -49,15 +50,17 @@ struct Block {
   i64 begin, rows, row;  // row: elements
   bool shared;           // by replicas, which read each a part
   bool blocks;           // the files have the quantized blocks of the parameter's type, which are copied
+  const float* importance = nullptr;  // of each element of a row, which is quantized with it; null: none
 };
 // The blocks of parameter i, whose value is t, on this many replicas.
 void add_blocks(const ParamSpec& s, size_t i, const Tensor& t, int replicas, bool blocks,
-                std::vector<Block>& to) {
+                const float* importance, std::vector<Block>& to) {
   const i64 row = row_elements(s, t.local()), rows = rows_of(s, t.local());
   if (row == 0) return;
   const bool shared = t.layout()[Axis::dp].is_replicated() && replicas > 1;
   const i64 block = std::max<i64>(shared ? replicas : 1, kReadBytes / (row * 4));
-  for (i64 r = 0; r < rows; r += block) to.push_back({i, r, std::min(block, rows - r), row, shared, blocks});
+  for (i64 r = 0; r < rows; r += block)
+    to.push_back({i, r, std::min(block, rows - r), row, shared, blocks, importance});
 }
 
 // The files' tensors by the specs' names. A tied copy replaces a missing original.
@@ -199,17 +202,20 @@ void check_shapes_and_types(const ParamTree& tree, const Held& held, const MoreR
 // moves them to the tensors, and gathers the shared ones.
 class BlockReader {
  public:
-  BlockReader(ParamTree& tree, const Held& held, const GrownRows& grown)
+  BlockReader(ParamTree& tree, const Held& held, const GrownRows& grown, const Importances* importances)
       : tree_(tree),
         held_(held),
         grown_(grown),
+        importances_(importances),
         dp_(Context::current().group(Axis::dp)),
         ranges_(tree.size()) {}
 
   void add(size_t i) {
     const Tensor& t = tree_.values()[i];
     ranges_[i] = ranges_of(t);
-    add_blocks(tree_.specs()[i], i, t, dp_.size(), in_blocks(tree_.specs()[i], t.dtype()), blocks_);
+    const ParamSpec& s = tree_.specs()[i];
+    const bool blocks = in_blocks(s, t.dtype());
+    add_blocks(s, i, t, dp_.size(), blocks, blocks ? nullptr : importance_of(i), blocks_);
   }
 
   // Collective. A rank that can't read still takes part in the gathers of all blocks, because the other ranks
@@ -234,6 +240,18 @@ class BlockReader {
     std::exception_ptr failed;
   };
 
+  // Of this rank's columns of a matrix that is quantized with an importance.
+  const float* importance_of(size_t i) const {
+    const Tensor& t = tree_.values()[i];
+    if (!importances_ || t.dtype() != DType::q4 || t.rank() != 2) return nullptr;
+    const auto at = importances_->find(tree_.specs()[i].name);
+    const redco::Range columns = ranges_[i][1];
+    if (at == importances_->end()) return nullptr;
+    REDCO_CHECK(std::ssize(at->second) == t.shape()[1], "{}: {} importances for {} columns", at->first,
+                at->second.size(), t.shape()[1]);
+    return at->second.data() + columns.begin;
+  }
+
   void read(const Block& b, Slot& slot) const {
     try {
       const redco::Range r =
@@ -251,8 +269,23 @@ class BlockReader {
                        slot.buffer);
         to += p.elements;
       }
+      if (b.importance) quantize(b, r.size(), slot);
     } catch (...) {
       slot.failed = std::current_exception();
+    }
+  }
+
+  // Rows in slot.values to groups in slot.blocks. What the last group of a row lacks has no importance.
+  static void quantize(const Block& b, i64 rows, Slot& slot) {
+    const i64 columns = stored_numel(DType::q4, {b.row}), bytes = bytes_of(DType::q4, columns);
+    std::vector<float> row(static_cast<size_t>(columns)), importance(static_cast<size_t>(columns));
+    std::copy_n(b.importance, b.row, importance.begin());
+    const float* from = slot.values.of(rows * b.row);
+    std::byte* to = slot.blocks.of(rows * bytes);
+    for (i64 r = 0; r < rows; ++r, from += b.row, to += bytes) {
+      std::fill(std::copy_n(from, b.row, row.begin()), row.end(), from[b.row - 1]);
+      gguf::quantize_rows(gguf::BlockType::q4_1, row.data(), 1, columns, importance.data(),
+                          reinterpret_cast<unsigned char*>(to));
     }
   }
 
@@ -278,7 +311,7 @@ class BlockReader {
 
   void store_blocks(const Block& b, Slot& slot) {
     const Tensor& t = tree_.values()[b.param];
-    const i64 row = bytes_of(t.dtype(), b.row), n = b.rows * row;
+    const i64 row = bytes_of(t.dtype(), stored_numel(t.dtype(), {b.row})), n = b.rows * row;
     const std::byte* from = nullptr;
     if (b.shared) {
       std::vector<i64> counts(dp_.size());
@@ -294,7 +327,7 @@ class BlockReader {
 
   void store(const Block& b, Slot& slot) {
     if (slot.failed && !failed_) failed_ = slot.failed;
-    if (b.blocks) return store_blocks(b, slot);
+    if (b.blocks || b.importance) return store_blocks(b, slot);
     const i64 n = b.rows * b.row;
     Scratch<float>& from = b.shared ? gathered_ : slot.values;
     const std::span<float> values(from.of(n), static_cast<size_t>(n));
@@ -309,6 +342,7 @@ class BlockReader {
   ParamTree& tree_;
   const Held& held_;
   const GrownRows& grown_;
+  const Importances* importances_;
   Group& dp_;
   std::vector<std::vector<redco::Range>> ranges_;
   std::vector<Block> blocks_;
@@ -322,7 +356,7 @@ class BlockReader {
 void load_params(ParamTree& tree, const ModelFiles& files,
                  const std::function<std::string(const std::string&)>& canonical,
                  const std::map<std::string, std::string>& aliases, const std::string& prefix, HeadLoad* head,
-                 const MoreRows& more) {
+                 const MoreRows& more, const Importances* importances) {
   std::set<std::string> names;
   for (const ParamSpec& s : tree.specs())
     for (i64 k = 0; k < s.stored.tensors(); ++k) names.insert(s.stored.tensor(k));
@@ -334,7 +368,7 @@ void load_params(ParamTree& tree, const ModelFiles& files,
   check_names(tree, files, held, made, prefix, head);
   GrownRows grown;
   check_shapes_and_types(tree, held, more, grown);
-  BlockReader reader(tree, held, grown);
+  BlockReader reader(tree, held, grown, importances);
   for (size_t i = 0; i < tree.size(); ++i) {
     const ParamSpec& s = tree.specs()[i];
     if (made.count(s.name)) continue;

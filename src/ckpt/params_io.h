@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ckpt/grown_rows.h"
+#include "ckpt/importance.h"
 #include "ckpt/model_files.h"
 #include "nn/param_tree.h"
 
@@ -27,10 +28,12 @@ struct HeadLoad {
 // shard and a block per thread. `prefix` precedes the stored names ("exp_avg/"). Collective. ContentsError: a
 // missing parameter, a tensor without a parameter, a shape that differs from the config. Parameters in `head`
 // are exempt. `more`: rows of vocabulary tables that the files may lack; they become the mean of the others.
+// `importances`: of columns of parameters in q4, which are then quantized with them; null: none.
 void load_params(ParamTree& tree, const ModelFiles& files,
                  const std::function<std::string(const std::string&)>& canonical,
                  const std::map<std::string, std::string>& aliases, const std::string& prefix = "",
-                 HeadLoad* head = nullptr, const MoreRows& more = {});
+                 HeadLoad* head = nullptr, const MoreRows& more = {},
+                 const Importances* importances = nullptr);
 
 // Where files differ from a tree of parameters that are stored by their own names.
 struct StoredDifferences {

@@ -8,7 +8,7 @@ namespace redco::ckpt {
 
 std::optional<DType> blocks_of(const ParamSpec& s, const TensorEntry& e) {
   const auto type = e.gguf ? memory_type(e.gguf->type) : std::nullopt;
-  if (!type || e.shape.size() != 2 || e.shape != s.stored.shape || e.gguf->add != 0 ||
+  if (!type || e.shape.size() != 2 || e.shape != s.stored.shape || e.gguf->add != 0 || e.gguf->stack ||
       e.gguf->transposed != s.stored.transposed)
     return std::nullopt;
   const i64 columns = e.shape[e.gguf->transposed ? 0 : 1];
@@ -27,8 +27,11 @@ void keep_blocks(ModelParams& params, const ModelFiles& files,
     for (i64 k = 0; k < s.stored.tensors(); ++k) {
       const auto it = entries.find(s.stored.tensor(k));
       const auto of_one = it == entries.end() ? std::nullopt : blocks_of(s, *it->second);
-      type = k == 0 || type == of_one ? of_one : std::nullopt;
-      if (!type) break;
+      if (!of_one || (k > 0 && *of_one != *type)) {
+        type.reset();
+        break;
+      }
+      type = of_one;
     }
     if (type) s.storage = type;
   }

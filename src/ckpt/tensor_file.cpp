@@ -24,7 +24,8 @@ TensorFile::TensorFile(ReadFile file, std::vector<TensorEntry> entries)
 }
 
 TensorEntry TensorEntry::viewed(const Shape& view) const {
-  REDCO_CHECK(!gguf && view.size() == shape.size() + 1, "{}: a view of a tensor of blocks", name);
+  REDCO_CHECK((!gguf || gguf->stack) && view.size() == shape.size() + 1, "{}: a view of a tensor of blocks",
+              name);
   TensorEntry e = *this;
   e.shape = view;
   if (strides.empty()) return e;

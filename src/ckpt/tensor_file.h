@@ -31,7 +31,7 @@ struct TensorEntry {
   std::shared_ptr<const GgufLayout> gguf = {};  // blocks of a GGUF file; `type` is then what they decode to
   std::shared_ptr<const Mxfp4Layout> mxfp4 = {};
 
-  // The same elements with another shape: one dim as two. REQUIRES: no GgufLayout.
+  // The same elements with another shape: one dim as two. REQUIRES: no GgufLayout, or that of a stack.
   TensorEntry viewed(const Shape& view) const;
 };
 

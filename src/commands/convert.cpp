@@ -7,19 +7,25 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "assembly/calibration.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/words.h"
 #include "chat/chat_template.h"
 #include "ckpt/hub.h"
 #include "ckpt/model_files.h"
 #include "ckpt/peft.h"
 #include "ckpt/safetensors_write.h"
+#include "comm/group.h"
+#include "commands/convert_config.h"
 #include "gguf/file_metadata.h"
 #include "gguf/folder.h"
 #include "gguf/folder_config.h"
 #include "gguf/quantize.h"
+#include "job/job_config.h"
+#include "kernels/threads.h"
 #include "models/hf_keys.h"
 #include "tokenizers/tokenizer.h"
 #include "train/folder_model.h"
@@ -55,87 +61,6 @@ constexpr const char* kTexts[] = {
     "x=[1,2];y={'a':\"b\"}",
     "https://example.org/a?b=c&d=%20e"};
 
-// The config with transformers' defaults for what it leaves out, and the older names of the rotary settings.
-Json full_config(const Json& given) {
-  Json j = given;
-  const auto keys = hf_keys(given.value("model_type", ""));
-  if (keys) {
-    for (const auto& [alias, name] : keys->aliases) {
-      if (j.contains(alias) && !j.contains(name)) j[name] = j[alias];
-      if (j.contains(name)) j[alias] = j[name];
-    }
-    for (const auto& [key, value] : keys->attributes)
-      if (value && !value->is_null() && !j.contains(key) && !key.starts_with("rope_")) j[key] = *value;
-  }
-  Json rope = given.value("rope_parameters", Json());
-  if (rope.is_object() && rope.contains("full_attention")) {  // Gemma 3: one for each type of layers
-    if (rope.contains("sliding_attention"))
-      j["rope_local_base_freq"] = rope["sliding_attention"].value("rope_theta", 10000.0);
-    rope = Json(rope["full_attention"]);
-  }
-  if (rope.is_object()) {
-    if (rope.contains("rope_theta")) j["rope_theta"] = rope["rope_theta"];
-    if (rope.contains("partial_rotary_factor")) j["partial_rotary_factor"] = rope["partial_rotary_factor"];
-    if (rope.value("rope_type", "default") != "default") j["rope_scaling"] = rope;
-  }
-  if (keys && !j.contains("rope_theta"))
-    if (const auto it = keys->attributes.find("rope_theta"); it != keys->attributes.end() && it->second)
-      j["rope_theta"] = *it->second;
-  return j;
-}
-
-bool same_value(const Json& a, const Json& b) {
-  if (a.is_number() && b.is_number()) {
-    const double x = a.get<double>(), y = b.get<double>();
-    return std::abs(x - y) <= 1e-6 * std::max(std::abs(x), std::abs(y));
-  }
-  if (a.is_object() && b.is_object()) {  // of rope_scaling: what both say
-    for (const auto& [key, value] : a.items())
-      if (b.contains(key) && !same_value(value, b[key])) return false;
-    return true;
-  }
-  if (a.is_array() && b.is_array() && a.size() == b.size()) {
-    for (std::size_t i = 0; i < a.size(); ++i)
-      if (!same_value(a[i], b[i])) return false;
-    return true;
-  }
-  return a == b;
-}
-
-// The settings that the written file doesn't have, compared with the folder's.
-void check_config(const Json& given, const Json& full, const Json& written, const std::string& where) {
-  std::vector<std::string> lost;
-  const auto says = [](const Json& v) { return excerpt(v.dump()); };
-  for (const auto& [key, value] : written.items()) {
-    if (is_common_key(key) || !full.contains(key) || full[key].is_null()) continue;
-    if (!same_value(full[key], value))
-      lost.push_back(fmt::format("{} is {}, the file gives {}", key, says(full[key]), says(value)));
-  }
-  static const std::set<std::string> kSaid = {"rope_parameters",
-                                              "rope_theta",
-                                              "rope_scaling",
-                                              "head_dim",
-                                              "num_key_value_heads",
-                                              "tie_word_embeddings",
-                                              "original_max_position_embeddings"};
-  const auto keys = hf_keys(given.value("model_type", ""));
-  const bool no_window = given.contains("use_sliding_window") && given["use_sliding_window"] == false;
-  for (const auto& [key, value] : given.items()) {
-    if (no_window && key.find("window") != key.npos) continue;
-    if (is_common_key(key) || kSaid.count(key) || written.contains(key) || value.is_null() || !keys) continue;
-    const auto alias = std::ranges::find_if(keys->aliases, [&, key = key](const auto& a) {
-      return (a.first == key && written.contains(a.second)) || (a.second == key && written.contains(a.first));
-    });
-    if (alias != keys->aliases.end()) continue;
-    const auto it = keys->attributes.find(key);
-    if (it == keys->attributes.end() || !it->second || same_value(*it->second, value)) continue;
-    if (key.find("drop") == key.npos && key.find("loss") == key.npos && key.find("layer_types") == key.npos &&
-        key != "output_router_logits")  // training alone reads it
-      lost.push_back(fmt::format("{}={} has no key in a GGUF file", key, says(value)));
-  }
-  if (!lost.empty()) throw ContentsError("[convert] {}: {}. Use --to hf", where, fmt::join(lost, "; "));
-}
-
 // The type of a tensor of the file.
 BlockType type_of(const gguf::FileTensor& t, BlockType wanted, bool tied) {
   if (t.shape.size() < 2 || t.name.find("ffn_gate_inp") != t.name.npos ||
@@ -149,9 +74,27 @@ BlockType type_of(const gguf::FileTensor& t, BlockType wanted, bool tied) {
   return BlockType::f32;
 }
 
+// The columns of one layer of a stack, as rows.
+std::vector<float> stack_values(const ckpt::ModelFiles::Located& l, const gguf::FileTensor& t) {
+  Shape view = l.entry->shape;
+  view.back() /= t.stack_layers;
+  ckpt::Box box = ckpt::whole(view);
+  Strides strides = {numel(t.shape) / t.shape[0]};
+  if (view.size() == 3) strides.push_back(1);
+  strides.push_back(view.size() == 3 ? view[1] : 1);
+  if (t.stack_layers > 1) {
+    view.push_back(t.stack_layers);
+    box.push_back({t.stack_layer, t.stack_layer + 1});
+    strides.push_back(1);
+  }
+  std::vector<float> values(static_cast<std::size_t>(numel(t.shape)));
+  l.file->read(t.stack_layers > 1 ? l.entry->viewed(view) : *l.entry, box, values.data(), strides);
+  return values;
+}
+
 // The rows of one source of a file's tensor, in the file's order.
 std::vector<float> file_values(const ckpt::ModelFiles::Located& l, const gguf::FileTensor& t) {
-  std::vector<float> values = l.file->read<float>(*l.entry);
+  std::vector<float> values = t.stack_layers > 0 ? stack_values(l, t) : l.file->read<float>(*l.entry);
   const Shape& shape = l.entry->shape;
   if (t.transposed || t.rotary_heads > 0) {
     const i64 rows = shape[0], columns = static_cast<i64>(values.size()) / std::max<i64>(1, rows);
@@ -249,6 +192,23 @@ Source open_source(const std::string& folder) {
   return s;
 }
 
+// Of the columns of the folder's tensors.
+ckpt::Importances importances_of(const ConvertOptions& o, const Source& s) {
+  if (o.calibration.empty()) return {};
+  const JobConfig job = load_job(
+      {}, {"model.path=" + s.folder, "model.weight_dtype=int4", "data.calibration=" + o.calibration});
+  check_files(job, JobUse::predict, {});
+  Context context(Mesh(1, 1), make_self_group());
+  const Context::Use use(context);
+  kernels::set_threads(usable_cpus());
+  const ckpt::Importances by_parameter = importance_of(job);
+  ckpt::Importances out;
+  for (const ParamSpec& spec : s.model->params().specs)
+    if (const auto found = by_parameter.find(spec.name); found != by_parameter.end())
+      out[spec.stored.name] = found->second;
+  return out;
+}
+
 int to_gguf(const ConvertOptions& o, const Source& s, BlockType wanted) {
   const std::string architecture = gguf::architecture_of(s.config);
   if (architecture.empty())
@@ -290,6 +250,7 @@ int to_gguf(const ConvertOptions& o, const Source& s, BlockType wanted) {
     plan.push_back({t.name, type_of(t, wanted, tied), t.shape});
     other += t.shape.size() > 1 && plan.back().type != wanted ? 1 : 0;
   }
+  const ckpt::Importances importances = importances_of(o, s);
   const std::string temp = o.output + ".tmp.gguf";
   try {
     gguf::Writer writer(temp, m.values, plan);
@@ -302,7 +263,12 @@ int to_gguf(const ConvertOptions& o, const Source& s, BlockType wanted) {
         const gguf::BlockSize size = gguf::size_of(type);
         const i64 blocks = std::ssize(values) / size.elements;
         bytes.resize(static_cast<std::size_t>(blocks * size.bytes));
-        gguf::quantize(type, values.data(), blocks, bytes.data());
+        const auto importance = importances.find(source);
+        if (importance == importances.end())
+          gguf::quantize(type, values.data(), blocks, bytes.data());
+        else
+          gguf::quantize_rows(type, values.data(), std::ssize(values) / tensors[k].shape.back(),
+                              tensors[k].shape.back(), importance->second.data(), bytes.data());
         writer.append(bytes.data(), std::ssize(bytes));
       }
     writer.commit();
@@ -458,6 +424,11 @@ int run_convert(const ConvertOptions& options) {
   if (o.dtype.empty()) o.dtype = o.to == "hf" ? "f32" : "f16";
   const auto type = std::ranges::find_if(kTypes, [&](const NamedType& t) { return o.dtype == t.name; });
   if (type == std::end(kTypes)) throw UsageError("[convert] --dtype {}: no such type", o.dtype);
+  const bool four_to_six = type->type == BlockType::q4_0 || type->type == BlockType::q4_1 ||
+                           type->type == BlockType::q4_k || type->type == BlockType::q6_k;
+  if (!o.calibration.empty() && !four_to_six)
+    throw UsageError("[convert] --calibration has no effect on {}. Set --dtype to q4_0, q4_1, q4_k or q6_k",
+                     o.dtype);
   const bool whole =
       type->type == BlockType::f32 || type->type == BlockType::f16 || type->type == BlockType::bf16;
   if (is_folder(o.model) && ckpt::is_adapter(o.model)) {

@@ -11,6 +11,8 @@ struct ConvertOptions {
   std::string output;  // the folder or the file, which must not exist
   std::string dtype;   // f32, f16, bf16; also q8_0, q4_0, q4_1, q4_k, q6_k for gguf. "": f32 (hf), f16 (gguf)
   std::string base;    // of an adapter; "": the folder that its config names
+  // A file as data.calibration, with whose texts importances of columns are measured; "": none.
+  std::string calibration;
 };
 
 // Reads the output again: its config must equal the model's, and its tokenizer give the same ids. UsageError:

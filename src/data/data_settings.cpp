@@ -40,6 +40,19 @@ void DataSettings::visit(SettingsVisitor& v) {
           "Several evaluation sets with names, instead of data.eval. Each evaluation uses all of them")
       .on_resume(OnResume::free)
       .decided_by(DecidedBy::job);
+  v.field("calibration", calibration,
+          "files of texts or examples, in the formats of pipeline lm, for model.weight_dtype=int4: weights "
+          "whose layers have large inputs on these texts are quantized more exactly. They should resemble "
+          "the texts that the model is used for; empty: all inputs count the same")
+      .path()
+      .one_or_more()
+      .on_resume(OnResume::note)
+      .decided_by(DecidedBy::job);
+  v.field("calibration_tokens", calibration_tokens,
+          "tokens of data.calibration that the model reads, from the beginning")
+      .at_least(1)
+      .on_resume(OnResume::note)
+      .decided_by(DecidedBy::job);
   v.field("cache", cache,
           "folder of the indexes of the data (their tokens); several runs may share it at the same time, and "
           "all hosts must see it; ~: the folder cache in workdir")

@@ -164,6 +164,8 @@ struct DataSettings {
   std::vector<std::string> train, eval;
   std::vector<MixtureSource> mixture;
   std::vector<EvalSetSettings> eval_sets;
+  std::vector<std::string> calibration;
+  i64 calibration_tokens = 8192;
   std::optional<std::string> cache;
   std::optional<std::string> format;
   std::optional<std::string> where, text_template;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "base/error.h"
@@ -26,7 +27,7 @@ constexpr std::array<TypeRow, 31> kTypes = {{
     {18, "IQ3_XXS", {0, 0}},  {19, "IQ1_S", {0, 0}},  {20, "IQ4_NL", {0, 0}},   {21, "IQ3_S", {0, 0}},
     {22, "IQ2_S", {0, 0}},    {23, "IQ4_XS", {0, 0}}, {24, "I8", {1, 1}},       {25, "I16", {1, 2}},
     {26, "I32", {1, 4}},      {27, "I64", {1, 8}},    {28, "F64", {1, 8}},      {29, "IQ1_M", {0, 0}},
-    {30, "BF16", {1, 2}},     {34, "TQ1_0", {0, 0}},  {39, "MXFP4", {0, 0}},
+    {30, "BF16", {1, 2}},     {34, "TQ1_0", {0, 0}},  {39, "MXFP4", {32, 17}},
 }};
 
 const TypeRow* row_of(std::uint32_t number) {
@@ -124,6 +125,14 @@ void block_k6(const unsigned char* b, float* y) {
   }
 }
 
+// The exponent of a power of two, plus 127, then nibbles of FP4 (E2M1).
+void block_mxfp4(const unsigned char* b, float* y) {
+  constexpr float kFp4[16] = {0.F,  .5F,  1.F,  1.5F,  2.F,  3.F,  4.F,  6.F,
+                              -0.F, -.5F, -1.F, -1.5F, -2.F, -3.F, -4.F, -6.F};
+  for (int j = 0; j < 32; ++j)
+    y[j] = static_cast<float>(std::ldexp(static_cast<double>(kFp4[nibble(b + 1, j)]), int{b[0]} - 127));
+}
+
 void one_block(BlockType t, const unsigned char* b, float* y) {
   switch (t) {
     case BlockType::f32:
@@ -151,6 +160,9 @@ void one_block(BlockType t, const unsigned char* b, float* y) {
     case BlockType::q5_1:
     case BlockType::q8_0:
       block_32(t, b, y);
+      return;
+    case BlockType::mxfp4:
+      block_mxfp4(b, y);
       return;
     case BlockType::i8:
     case BlockType::i16:

@@ -24,7 +24,8 @@ enum class BlockType : std::uint32_t {
   i32 = 26,
   i64 = 27,
   f64 = 28,
-  bf16 = 30
+  bf16 = 30,
+  mxfp4 = 39
 };
 
 struct BlockSize {

@@ -15,7 +15,7 @@ constexpr std::pair<const char*, const char*> kModelTypes[] = {
     {"llama", "llama"},   {"mistral", "llama"},      {"mixtral", "llama"},      {"qwen2", "qwen2"},
     {"qwen3", "qwen3"},   {"qwen2_moe", "qwen2moe"}, {"qwen3_moe", "qwen3moe"}, {"gemma", "gemma"},
     {"gemma2", "gemma2"}, {"gemma3_text", "gemma3"}, {"phi3", "phi3"},          {"gpt2", "gpt2"},
-    {"bert", "bert"}};
+    {"bert", "bert"},     {"gpt_oss", "gpt-oss"}};
 
 class Keys {
  public:
@@ -117,8 +117,10 @@ void decoder(Keys& k, const std::string& type, ModelMetadata& m) {
   if (type != "llama" && !type.starts_with("qwen")) k.maybe("attention.sliding_window", "sliding_window");
   k.real("attn_logit_softcapping", "attn_logit_softcapping");
   k.real("final_logit_softcapping", "final_logit_softcapping");
-  k.maybe("expert_count", type == "mixtral" ? "num_local_experts" : "num_experts");
-  if (type == "mixtral" || type.ends_with("_moe")) k.need("expert_used_count", "num_experts_per_tok");
+  k.maybe("expert_count", type == "mixtral" || type == "gpt_oss" ? "num_local_experts" : "num_experts");
+  if (type == "gpt_oss") k.need("expert_feed_forward_length", "intermediate_size");
+  if (type == "mixtral" || type == "gpt_oss" || type.ends_with("_moe"))
+    k.need("expert_used_count", "num_experts_per_tok");
   k.maybe("expert_feed_forward_length", "moe_intermediate_size");
   k.maybe("expert_shared_feed_forward_length", "shared_expert_intermediate_size");
 }

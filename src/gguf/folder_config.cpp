@@ -223,6 +223,32 @@ void llama_like(const Model& m, Config& c, const std::string& architecture) {
   if (type == "qwen3_moe") c.j["norm_topk_prob"] = true;  // of the published models; the file doesn't say
 }
 
+// The published models; the file has no keys for the experts' function, and none for the bounds of yarn.
+void gpt_oss(const Model& m, Config& c) {
+  c.j["model_type"] = "gpt_oss";
+  c.j["architectures"] = {"GptOssForCausalLM"};
+  decoder(m, c);
+  c.need("intermediate_size", "expert_feed_forward_length");
+  c.need("num_local_experts", "expert_count");
+  c.need("num_experts_per_tok", "expert_used_count");
+  c.need("sliding_window", "attention.sliding_window");
+  c.j["attention_bias"] = m.header.find("blk.0.attn_q.bias") != nullptr;
+  c.j["tie_word_embeddings"] = m.header.find("output.weight") == nullptr;
+  c.j["swiglu_limit"] = 7.0;
+  Json types = Json::array();
+  for (i64 i = 0; i < c.j["num_hidden_layers"].get<i64>(); ++i)
+    types.push_back(i % 2 == 0 ? "sliding_attention" : "full_attention");
+  c.j["layer_types"] = types;
+  Json& rope = c.j["rope_scaling"];
+  if (rope.is_object() && rope["rope_type"] == "yarn") {
+    rope["beta_fast"] = 32.0;
+    rope["beta_slow"] = 1.0;
+    rope["truncate"] = false;
+  } else {
+    rope = {{"rope_type", "default"}};
+  }
+}
+
 void gpt2(Config& c) {
   c.j["model_type"] = "gpt2";
   c.j["architectures"] = {"GPT2LMHeadModel"};
@@ -266,6 +292,8 @@ std::string folder_config(const Model& m) {
                         excerpt(architecture), fmt::join(known, ", "));
   if (architecture.starts_with("gemma"))
     gemma(m, c, architecture);
+  else if (architecture == "gpt-oss")
+    gpt_oss(m, c);
   else if (architecture == "gpt2")
     gpt2(c);
   else if (architecture == "bert")

@@ -51,66 +51,108 @@ float symmetric(const float* x, const float* w, int n, int low, int high, int* q
   return best;
 }
 
+// A group of 32 numbers, eight at a time.
+using Eight = float __attribute__((vector_size(32)));
+using EightWhole = std::int32_t __attribute__((vector_size(32)));
+constexpr int kGroup = 32, kEights = 4;
+
+float sum_of(const Eight& v) {
+  float sum = 0;
+  for (int i = 0; i < 8; ++i) sum += v[i];
+  return sum;
+}
+
 struct Affine {
   float d = 0, m = 0;  // x = d q + m
 };
-// The same for x = d q + m with codes in [0, high], and m <= 0 if `below`.
-Affine affine(const float* x, const float* w, int n, int high, bool below) {
-  float low = x[0], top = x[0];
-  for (int i = 1; i < n; ++i) {
-    low = std::min(low, x[i]);
-    top = std::max(top, x[i]);
+
+// The best d and m for one group, with codes in [0, 15], and m <= 0 if `below`. For given codes, d and m by
+// least squares are a closed form. Codes come from lines: several numbers of steps between the least and the
+// largest number, and starts near the least one; then from the best d and m, until the error stops falling.
+// Steps near 15 fit best; whole ones keep numbers that were rounded to codes before.
+class AffineFit {
+ public:
+  AffineFit(const float* x, const float* w, bool below) : below_(below) {
+    low_ = *std::min_element(x, x + kGroup);
+    top_ = *std::max_element(x, x + kGroup);
+    if (below) low_ = std::min(low_, 0.F);
+    std::memcpy(y_, x, sizeof y_);
+    std::memcpy(w_, w, sizeof w_);
+    Eight sum_w = {}, sum_wy = {};
+    for (int i = 0; i < kEights; ++i) {
+      y_[i] -= low_;
+      sum_w += w_[i];
+      sum_wy += w_[i] * y_[i];
+    }
+    sw_ = static_cast<double>(sum_of(sum_w));
+    sy_ = static_cast<double>(sum_of(sum_wy));
   }
-  if (below) low = std::min(low, 0.F);
-  if (top <= low) return {0, low};
-  Affine best{(top - low) / static_cast<float>(high), low};
-  const auto error_of = [&](const Affine& a) {
-    double sum = 0;
-    for (int i = 0; i < n; ++i) {
-      const int code = a.d == 0 ? 0 : nearest((x[i] - a.m) / a.d, 0, high);
-      const double e = static_cast<double>(a.d) * code + static_cast<double>(a.m) - static_cast<double>(x[i]);
-      sum += static_cast<double>(w[i]) * e * e;
-    }
-    return sum;
-  };
-  double least = error_of(best);
-  for (int step = 0; step <= 20; ++step) {
-    const float inverse = (0.1F * static_cast<float>(step) - 1 + static_cast<float>(high)) / (top - low);
-    double sw = 0, sx = 0, sq = 0, sqq = 0, sxq = 0;
-    for (int i = 0; i < n; ++i) {
-      const double code = nearest(inverse * (x[i] - low), 0, high), weight = static_cast<double>(w[i]),
-                   value = static_cast<double>(x[i]);
-      sw += weight;
-      sx += weight * value;
-      sq += weight * code;
-      sqq += weight * code * code;
-      sxq += weight * value * code;
-    }
-    const double det = sw * sqq - sq * sq;
-    if (det <= 0) continue;
-    double d = (sw * sxq - sx * sq) / det, m = (sqq * sx - sq * sxq) / det;
-    if (below && m > 0) {
-      m = 0;
-      d = sqq > 0 ? sxq / sqq : 0;
-    }
-    const Affine a{static_cast<float>(d), static_cast<float>(m)};
-    if (const double e = error_of(a); e < least) {
-      least = e;
-      best = a;
-    }
+
+  Affine best() {
+    if (!(top_ > low_)) return {0, low_};
+    const float range = top_ - low_;
+    d_ = static_cast<double>(range) / 15;
+    for (int steps = 8; steps < 14; ++steps) improve(static_cast<float>(steps) / range, 0);
+    for (int fifths = 70; fifths <= 80; ++fifths)
+      for (const float start : {-0.25F, 0.F, 0.25F}) improve(static_cast<float>(fifths) / 5 / range, start);
+    for (int again = 0; again < 3; ++again)
+      if (!improve(static_cast<float>(1 / d_), static_cast<float>(-m_ / d_))) break;
+    return {static_cast<float>(d_), static_cast<float>(m_ + static_cast<double>(low_))};
   }
-  return best;
-}
+
+ private:
+  // Takes d and m for the codes y * inverse + start, if they are the best so far.
+  bool improve(float inverse, float start) {
+    Eight vq = {}, vqq = {}, vqy = {};
+    for (int i = 0; i < kEights; ++i) {
+      const Eight at = y_[i] * inverse + (start + 0.5F);
+      EightWhole code = __builtin_convertvector(at < 0 ? Eight{} : at, EightWhole);
+      code = code > 15 ? EightWhole{} + 15 : code;
+      const Eight q = __builtin_convertvector(code, Eight), wq = w_[i] * q;
+      vq += wq;
+      vqq += wq * q;
+      vqy += wq * y_[i];
+    }
+    const double sq = static_cast<double>(sum_of(vq)), sqq = static_cast<double>(sum_of(vqq)),
+                 sqy = static_cast<double>(sum_of(vqy));
+    const double det = sw_ * sqq - sq * sq;
+    if (!(det > 0)) return false;
+    double d = (sw_ * sqy - sq * sy_) / det, m = (sqq * sy_ - sq * sqy) / det;
+    if (below_ && m + static_cast<double>(low_) > 0) {
+      m = -static_cast<double>(low_);
+      d = (sqy - m * sq) / sqq;
+    }
+    const double gain = 2 * (d * sqy + m * sy_) - d * d * sqq - 2 * d * m * sq - m * m * sw_;
+    if (!(d > 0 && gain > gain_)) return false;
+    gain_ = gain;
+    d_ = d;
+    m_ = m;
+    return true;
+  }
+
+  const bool below_;
+  float low_, top_;
+  Eight y_[kEights], w_[kEights];
+  double sw_, sy_;                    // sums of w and w y
+  double d_ = 0, m_ = 0, gain_ = -1;  // gain: what d and m take from the error, sum of w y^2
+};
 
 void put_nibbles(const int* q, int n, unsigned char* to) {
   for (int i = 0; i < n / 2; ++i) to[i] = static_cast<unsigned char>(q[i] | q[i + n / 2] << 4);
 }
 
-constexpr std::array<float, 32> kEven = [] {
-  std::array<float, 32> w{};
-  w.fill(1);
-  return w;
-}();
+// How much the error of each number counts: the importance of its column, or, where that is unknown, more for
+// large numbers, as in ggml.
+void weights_of(const float* x, const float* importance, int n, float* w) {
+  if (importance) {
+    std::copy_n(importance, n, w);
+    return;
+  }
+  float sum = 0;
+  for (int i = 0; i < n; ++i) sum += x[i] * x[i];
+  const float mean = std::sqrt(sum / static_cast<float>(n));
+  for (int i = 0; i < n; ++i) w[i] = mean + std::abs(x[i]);
+}
 
 void block_q8(const float* x, unsigned char* to) {
   float largest = 0;
@@ -121,39 +163,35 @@ void block_q8(const float* x, unsigned char* to) {
     to[2 + i] = static_cast<unsigned char>(d == 0 ? 0 : static_cast<int>(std::round(x[i] / d)));
 }
 
-void block_q4_0(const float* x, unsigned char* to) {
-  int q[32];
-  const float d = as_half(symmetric(x, kEven.data(), 32, -8, 7, q));
-  for (int i = 0; i < 32; ++i) q[i] = d == 0 ? 8 : nearest(x[i] / d, -8, 7) + 8;
+void block_q4_0(const float* x, const float* importance, unsigned char* to) {
+  float w[kGroup];
+  weights_of(x, importance, kGroup, w);
+  int q[kGroup];
+  const float d = as_half(symmetric(x, w, kGroup, -8, 7, q));
+  for (int i = 0; i < kGroup; ++i) q[i] = d == 0 ? 8 : nearest(x[i] / d, -8, 7) + 8;
   put_half(d, to);
-  put_nibbles(q, 32, to + 2);
+  put_nibbles(q, kGroup, to + 2);
 }
 
-void block_q4_1(const float* x, unsigned char* to) {
-  const Affine a = affine(x, kEven.data(), 32, 15, false);
+void block_q4_1(const float* x, const float* importance, unsigned char* to) {
+  float w[kGroup];
+  weights_of(x, importance, kGroup, w);
+  const Affine a = AffineFit(x, w, false).best();
   const float d = as_half(a.d), m = as_half(a.m);
-  int q[32];
-  for (int i = 0; i < 32; ++i) q[i] = d == 0 ? 0 : nearest((x[i] - m) / d, 0, 15);
+  int q[kGroup];
+  for (int i = 0; i < kGroup; ++i) q[i] = d > 0 ? nearest((x[i] - m) / d, 0, 15) : 0;
   put_half(d, to);
   put_half(m, to + 2);
-  put_nibbles(q, 32, to + 4);
+  put_nibbles(q, kGroup, to + 4);
 }
 
-// Large weights count more, as in ggml: their errors move the outputs most.
-void importance(const float* x, int n, float* w) {
-  float sum = 0;
-  for (int i = 0; i < n; ++i) sum += x[i] * x[i];
-  const float mean = std::sqrt(sum / static_cast<float>(n));
-  for (int i = 0; i < n; ++i) w[i] = mean + std::abs(x[i]);
-}
-
-void block_q4_k(const float* x, unsigned char* to) {
+void block_q4_k(const float* x, const float* importance, unsigned char* to) {
   std::array<Affine, 8> parts;
   float most_d = 0, most_m = 0;
   for (int p = 0; p < 8; ++p) {
-    float w[32];
-    importance(x + 32 * p, 32, w);
-    parts[p] = affine(x + 32 * p, w, 32, 15, true);
+    float w[kGroup];
+    weights_of(x + 32 * p, importance ? importance + 32 * p : nullptr, kGroup, w);
+    parts[p] = AffineFit(x + 32 * p, w, true).best();
     most_d = std::max(most_d, parts[p].d);
     most_m = std::max(most_m, -parts[p].m);
   }
@@ -181,13 +219,14 @@ void block_q4_k(const float* x, unsigned char* to) {
   }
 }
 
-void block_q6_k(const float* x, unsigned char* to) {
+void block_q6_k(const float* x, const float* importance, unsigned char* to) {
   std::array<float, 16> steps;
   float largest = 0;
   for (int p = 0; p < 16; ++p) {
     int q[16];
     float w[16];
-    for (int i = 0; i < 16; ++i) w[i] = x[16 * p + i] * x[16 * p + i];
+    for (int i = 0; i < 16; ++i)
+      w[i] = x[16 * p + i] * x[16 * p + i] * (importance ? importance[16 * p + i] : 1);
     steps[p] = symmetric(x + 16 * p, w, 16, -32, 31, q);
     if (std::abs(steps[p]) > std::abs(largest)) largest = steps[p];
   }
@@ -217,8 +256,16 @@ bool is_written(BlockType t) {
 }
 
 void quantize(BlockType t, const float* x, i64 n, unsigned char* blocks) {
+  const i64 elements = size_of(t).elements;
+  quantize_rows(t, x, n, elements, nullptr, blocks);
+}
+
+void quantize_rows(BlockType t, const float* x, i64 rows, i64 columns, const float* importance,
+                   unsigned char* blocks) {
   const BlockSize size = size_of(t);
-  for (i64 i = 0; i < n; ++i, x += size.elements, blocks += size.bytes) switch (t) {
+  for (i64 i = 0; i < rows * columns; i += size.elements, x += size.elements, blocks += size.bytes) {
+    const float* own = importance ? importance + i % columns : nullptr;
+    switch (t) {
       case BlockType::f32:
         std::memcpy(blocks, x, 4);
         break;
@@ -234,20 +281,21 @@ void quantize(BlockType t, const float* x, i64 n, unsigned char* blocks) {
         block_q8(x, blocks);
         break;
       case BlockType::q4_0:
-        block_q4_0(x, blocks);
+        block_q4_0(x, own, blocks);
         break;
       case BlockType::q4_1:
-        block_q4_1(x, blocks);
+        block_q4_1(x, own, blocks);
         break;
       case BlockType::q4_k:
-        block_q4_k(x, blocks);
+        block_q4_k(x, own, blocks);
         break;
       case BlockType::q6_k:
-        block_q6_k(x, blocks);
+        block_q6_k(x, own, blocks);
         break;
       default:
         REDCO_CHECK(false, "{} is not written", name_of(t));
     }
+  }
 }
 
 }  // namespace redco::gguf

@@ -12,4 +12,9 @@ bool is_written(BlockType t);
 // of squared errors among the candidates that ggml tries. REQUIRES: is_written(t), finite numbers.
 void quantize(BlockType t, const float* x, i64 n, unsigned char* blocks);
 
+// The same for rows of `columns` numbers, where the squared errors of column i count importance[i] times.
+// Types of 4 and 6 bits use it. REQUIRES: columns are whole blocks, importances are finite and at least 0.
+void quantize_rows(BlockType t, const float* x, i64 rows, i64 columns, const float* importance,
+                   unsigned char* blocks);
+
 }  // namespace redco::gguf

@@ -15,10 +15,12 @@ namespace redco::gguf {
 
 namespace {
 
-enum class Change { none, transposed, rotary_q, rotary_k, norm_plus_one, experts };
+enum class Change { none, transposed, rotary_q, rotary_k, norm_plus_one, experts, stack, even, odd };
 
 // {a name of the file, the folder's}. "blk." in front of a name and a layer's number are left out: the
-// folder's name then follows the prefix of its layer. No ending: .weight and .bias are both possible.
+// folder's name then follows the prefix of its layer. No ending: .weight and .bias are both possible. Stacks
+// of gpt-oss (stack, even and odd columns) and its sinks have no .weight in the folder, and _bias in place of
+// .bias.
 struct NameRow {
   const char* stored;
   const char* folder;
@@ -99,12 +101,20 @@ const std::vector<Naming>& namings() {
                                        {"ffn_up", "intermediate.dense"},
                                        {"ffn_down", "output.dense"},
                                        {"layer_output_norm", "output.LayerNorm"}};
+    std::vector<NameRow> gpt_oss =
+        join(attention, {{"attn_sinks", "self_attn.sinks", Change::stack},
+                         {"post_attention_norm", "post_attention_layernorm"},
+                         {"ffn_gate_inp", "mlp.router"},
+                         {"ffn_gate_exps", "mlp.experts.gate_up_proj", Change::even},
+                         {"ffn_up_exps", "mlp.experts.gate_up_proj", Change::odd},
+                         {"ffn_down_exps", "mlp.experts.down_proj", Change::stack}});
     const char* layers = "model.layers.{}.";
     return std::vector<Naming>{
         {"bert", "bert.encoder.layer.{}.", bert_outside, bert, {}},
         {"gemma", layers, norms, gemma, {}},
         {"gemma2", layers, norms, gemma2, {}},
         {"gemma3", layers, norms, gemma2, {}},
+        {"gpt-oss", layers, decoder, gpt_oss, {}},
         {"gpt2", "transformer.h.{}.", gpt2_outside, gpt2, {}},
         {"llama", layers, decoder, llama, {"rope_freqs"}},
         {"phi3", layers, decoder, phi3, {"rope_factors_long", "rope_factors_short"}},
@@ -123,6 +133,8 @@ std::pair<std::string_view, std::string_view> split_ending(std::string_view name
   return dot == name.npos ? std::pair(name, std::string_view())
                           : std::pair(name.substr(0, dot), name.substr(dot));
 }
+
+bool is_stack(Change c) { return c == Change::stack || c == Change::even || c == Change::odd; }
 
 [[noreturn]] void refuse(const Header& h, const Tensor& t, const std::string& why) {
   throw ContentsError("{}: the tensor {} {}", h.path, excerpt(t.name), why);
@@ -165,12 +177,36 @@ class Namer {
                    .stored = &t,
                    .shape = t.shape,
                    .offset = t.offset};
+    if (is_stack(row->change)) return add_stack(t, prefix, *row, ending == ".bias", out);
     change(row->change, ending == ".weight", f);
     if (row->change != Change::experts) return out.push_back(std::move(f));
     add_experts(t, prefix, *row, std::string(ending), out);
   }
 
  private:
+  void add_stack(const Tensor& t, const std::string& prefix, const NameRow& row, bool bias,
+                 std::vector<FolderTensor>& out) const {
+    FolderTensor f{.name = prefix + row.folder + (bias ? "_bias" : ""),
+                   .stored = &t,
+                   .shape = t.shape,
+                   .offset = t.offset,
+                   .stack = t.shape.size() > 1};
+    if (t.shape.size() == 3) std::swap(f.shape[1], f.shape[2]);
+    if (row.change == Change::stack) return out.push_back(std::move(f));
+    const std::string_view own = row.stored,
+                           other = row.change == Change::even ? "ffn_up_exps" : "ffn_gate_exps";
+    std::string name = t.name;
+    name.replace(name.find(own), own.size(), other);
+    const Tensor* pair = h_.find(name);
+    if (!pair || pair->shape != t.shape || pair->part != t.part)
+      refuse(h_, t, fmt::format("needs a tensor {} of the same shape in the same file", excerpt(name)));
+    if (row.change == Change::odd) return;  // comes with the even one
+    if (t.shape.size() < 2) refuse(h_, t, "is no stack of experts");
+    f.odd = pair;
+    f.shape.back() *= 2;
+    out.push_back(std::move(f));
+  }
+
   void change(Change c, bool weight, FolderTensor& f) const {
     const Tensor& t = *f.stored;
     if (c == Change::transposed && weight) {
@@ -257,6 +293,24 @@ std::vector<FileTensor> file_tensors(const std::string& architecture, const File
       rows = &n.inside;
     }
     const auto [stem, ending] = split_ending(name);
+    const auto stack = std::ranges::find_if(*rows, [&](const NameRow& r) {
+      return is_stack(r.change) && (name == r.folder || name == std::string(r.folder) + "_bias");
+    });
+    if (stack != rows->end()) {
+      const bool bias = name != stack->folder;
+      FileTensor t{.name = prefix + stack->stored + (bias ? ".bias" : ".weight"),
+                   .shape = f.shape,
+                   .sources = {f.name}};
+      if (f.shape.size() > 1) t.stack_layers = stack->change == Change::even ? 2 : 1;
+      if (f.shape.size() == 3) std::swap(t.shape[1], t.shape[2]);
+      if (t.stack_layers == 2) t.shape[1] /= 2;
+      out.push_back(t);
+      if (t.stack_layers < 2) continue;
+      t.stack_layer = 1;
+      t.name = prefix + (stack + 1)->stored + (bias ? ".bias" : ".weight");
+      out.push_back(std::move(t));
+      continue;
+    }
     i64 expert = -1;
     const auto row = std::ranges::find_if(*rows, [&, stem = stem](const NameRow& r) {
       const std::string_view own = r.folder;

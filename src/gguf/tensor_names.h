@@ -18,6 +18,11 @@ struct FolderTensor {
   bool transposed = false;  // the file has the columns as rows: GPT-2's Conv1D
   i64 rotary_heads = 0;     // > 0: rows of each head are pairs of (even, odd), in place of two halves
   float add = 0;            // to each element: -1 for Gemma's norms, which are stored as 1 + w
+  // The experts of gpt-oss are one tensor (E, in, out) of the folder, and one of rows (E, out, in) of the
+  // file; their biases (E, out) of both. Of two layers in one, `stored` has the even columns, `odd` the odd
+  // ones.
+  bool stack = false;
+  const Tensor* odd = nullptr;
 };
 
 // ContentsError: an architecture that redco doesn't read, a tensor without a name in the folder, a shape that
@@ -39,6 +44,8 @@ struct FileTensor {
   bool transposed = false;
   i64 rotary_heads = 0;
   float add = 0;
+  i64 stack_layers = 0;  // > 0: a stack of experts (FolderTensor::stack) with the columns of this many layers
+  i64 stack_layer = 0;   // of which this is one
 };
 struct FolderName {
   std::string name;

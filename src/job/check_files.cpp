@@ -67,6 +67,7 @@ void check_files(const JobConfig& job, JobUse use, const MoreProblems& more) {
     if (use == JobUse::train || use == JobUse::data) data.each_list(false, check);
     if (use == JobUse::train || use == JobUse::evaluate || use == JobUse::data) data.each_list(true, check);
   }
+  files.list("data.calibration", job.data.calibration, false);
   if (use == JobUse::predict && job.predict.input) files.file("predict.input", *job.predict.input, true);
   if (job.parallel.hostfile) files.file("parallel.hostfile", *job.parallel.hostfile);
   c.done(more);

@@ -3,6 +3,7 @@
 
 #include "ops/broadcast.h"
 #include "ops/elementwise.h"
+#include "ops/input_squares.h"
 #include "ops/linear_strategies.h"
 #include "ops/placement_names.h"
 #include "ops/reduce.h"
@@ -201,6 +202,8 @@ Tensors product(const Tensor& x, const Linears& l) {
   }
   const Tensors w = some_inputs(op, at.w(0), n), bias = some_inputs(op, at.bias(0), n),
                 as = some_inputs(op, at.a(0), m), bs = some_inputs(op, at.b(0), m);
+  if (InputSquares* squares = InputSquares::current())
+    for (const Tensor& t : l.w) squares->add(t, in);
   if (m > 0) run_linear(op, in, as, Tensors(m), {}, {}, us);
   Tensors u_of(m > 0 ? n : 0), b_of(u_of.size());
   for (std::size_t k = 0; k < m; ++k) {

@@ -65,13 +65,18 @@ class Convert : public ::testing::Test {
 TEST_F(Convert, ThereAndBack) {
   for (const char* name :
        {"llama", "llama-rope-llama3", "llama-rope-yarn", "llama-rope-linear", "mixtral", "mixtral-balanced",
-        "qwen3_moe", "qwen2_moe", "gemma", "gemma2", "phi3", "phi3-longrope", "gpt2"}) {
+        "qwen3_moe", "qwen2_moe", "gemma", "gemma2", "phi3", "phi3-longrope", "gpt2", "gpt_oss"}) {
     SCOPED_TRACE(name);
     const std::string in = folder(name);
     if (std::string_view(name).starts_with("gemma")) {
       // A file has no key for the scale of the scores.
       Json config = Json::parse(test::slurp(in + "/config.json"));
       if (config.contains("query_pre_attn_scalar")) config["query_pre_attn_scalar"] = config["head_dim"];
+      test::spill(in + "/config.json", config.dump());
+    }
+    if (std::string_view(name) == "gpt_oss") {  // a file has no keys for these
+      Json config = Json::parse(test::slurp(in + "/config.json"));
+      config["rope_parameters"].update({{"beta_fast", 32.0}, {"beta_slow", 1.0}, {"truncate", false}});
       test::spill(in + "/config.json", config.dump());
     }
     std::string back;
@@ -185,6 +190,36 @@ TEST_F(Convert, AdaptersOfRotaryLayers) {
                 run_convert({in, "gguf", dir_ / "several.gguf", "f32", ""});
               }),
               HasSubstr("several alphas"));
+}
+
+// Importances of columns, which parts of one stored tensor share, change the blocks.
+TEST_F(Convert, CalibrationChangesTheBlocks) {
+  const std::string in = folder("gpt2", "gpt2"), texts = dir_ / "texts.txt";
+  test::spill(texts, "A text of some words. Another one, with 12 numbers.");
+  const std::string out = dir_ / "calibrated.gguf", plain = convert(in, "gguf", "q4_1");
+  EXPECT_EQ(run_convert({.model = in, .to = "gguf", .output = out, .dtype = "q4_1", .calibration = texts}),
+            0);
+  const auto values = [](const std::string& file, const char* name) {
+    const auto files = ckpt::ModelFiles::open(gguf::folder_of(file));
+    return files.at(name).file->read<float>(*files.at(name).entry);
+  };
+  for (const char* name : {"transformer.h.0.attn.c_attn.weight", "transformer.h.1.mlp.c_fc.weight"})
+    EXPECT_NE(values(out, name), values(plain, name)) << name;
+  EXPECT_EQ(values(out, "transformer.wpe.weight"), values(plain, "transformer.wpe.weight"));
+  EXPECT_THAT(
+      usage_error([&] {
+        run_convert(
+            {.model = in, .to = "gguf", .output = dir_ / "x.gguf", .dtype = "f16", .calibration = texts});
+      }),
+      HasSubstr("--calibration has no effect on f16"));
+  EXPECT_THAT(usage_error([&] {
+                run_convert({.model = in,
+                             .to = "gguf",
+                             .output = dir_ / "x.gguf",
+                             .dtype = "q4_1",
+                             .calibration = "/nowhere.txt"});
+              }),
+              HasSubstr("/nowhere.txt does not exist"));
 }
 
 // The blocks of a file are the model's weights, which adapters may be trained on.

@@ -69,5 +69,43 @@ TEST(Quantize, KeepsItsOwnNumbers) {
   }
 }
 
+// The errors of a column with a large importance shrink, at the cost of the others.
+TEST(Quantize, ImportantColumnsAreMoreExact) {
+  constexpr i64 kColumns = 256;
+  std::vector<float> x = some_weights(64 * kColumns), importance(kColumns, 1);
+  x.erase(x.begin(), x.begin() + 4 * kColumns);
+  for (std::size_t c = 0; c < kColumns; c += 8) importance[c] = 100;
+  for (const BlockType t : {BlockType::q4_0, BlockType::q4_1, BlockType::q4_k, BlockType::q6_k}) {
+    const BlockSize size = size_of(t);
+    const i64 n = std::ssize(x) / size.elements;
+    std::vector<unsigned char> blocks(static_cast<std::size_t>(n * size.bytes));
+    std::vector<float> plain(x.size()), weighted(x.size());
+    quantize(t, x.data(), n, blocks.data());
+    dequantize(t, blocks.data(), n, plain.data());
+    quantize_rows(t, x.data(), std::ssize(x) / kColumns, kColumns, importance.data(), blocks.data());
+    dequantize(t, blocks.data(), n, weighted.data());
+    double before = 0, after = 0;
+    for (std::size_t i = 0; i < x.size(); i += 8) {
+      before += std::pow(static_cast<double>(x[i] - plain[i]), 2);
+      after += std::pow(static_cast<double>(x[i] - weighted[i]), 2);
+    }
+    EXPECT_LT(after, 0.7 * before) << name_of(t);
+  }
+}
+
+// MXFP4: a power of two, then codes of a sign, two bits of exponent and one of mantissa.
+TEST(Quantize, ReadsMxfp4) {
+  unsigned char block[17] = {128};
+  for (int i = 0; i < 16; ++i) block[1 + i] = static_cast<unsigned char>(i | (15 - i) << 4);
+  float y[32];
+  dequantize(BlockType::mxfp4, block, 1, y);
+  const std::vector<float> half = {0, 1, 2, 3, 4, 6, 8, 12};
+  for (int i = 0; i < 16; ++i) {
+    const float want = (i < 8 ? 1.F : -1.F) * half[static_cast<std::size_t>(i % 8)];
+    EXPECT_EQ(y[i], want);
+    EXPECT_EQ(y[31 - i], want);
+  }
+}
+
 }  // namespace
 }  // namespace redco::gguf
