@@ -157,7 +157,7 @@ END
 four_hosts_note() {
   cat <<END
 2 x 2 ranks on four hosts, 100 steps, a checkpoint every 10 steps, \`fault.timeout: $HOST_TIMEOUT\`. The link of one is cut at
-step 20. An uninterrupted run takes $(seconds_of 2x2) s from there (the last measurement). The seconds are those until the end of the training,
+step 20. An uninterrupted run takes $(seconds_of 2x2) s from there. The seconds are those until the end of the training,
 on the two cores that all ranks share. With \`fault.elastic\` the training continues with dp 1 until the host is back, so
 its sums of gradients have another order: of these tries only the steps in \`metrics.jsonl\` are compared.
 
