@@ -18,7 +18,7 @@ host_ends() { # CODES "WORDS" WHAT ...
   until_true logged 20
   mark
   "$@"
-  host_settle 150
+  host_settle $((150 + 6 * SPAN / 1000))
   expect_end $codes
   note
   LOST=$(lost_of_starts)
@@ -62,11 +62,22 @@ other_build() {
   on_b mount --bind "$copy" "$REDCO"
   kill_on redco-b redco
 }
-kill_rank_on_b() {
+rank_on() { # HOST: prints the pid of its first rank
   local pid
-  for pid in $(host_processes | awk '$2 == "redco-b" && $3 == "redco" {print $1}'); do
-    ! grep -qzs '^OMPI_COMM_WORLD_RANK=' "/proc/$pid/environ" || send KILL "$pid"
+  for pid in $(host_processes | awk -v host="$1" '$2 == host && $3 == "redco" {print $1}'); do
+    ! grep -qzs '^OMPI_COMM_WORLD_RANK=' "/proc/$pid/environ" || { echo "$pid" && return; }
   done
+}
+kill_rank_on_b() { send KILL $(rank_on redco-b); }
+crash_and_boot() {
+  hosts crash redco-b
+  until_true grep -qs 'restart 1 of' "$ERR"
+  hosts boot redco-b
+}
+cut_and_heal_a() {
+  hosts cut redco-a
+  until_true grep -qs 'restart 1 of' "$ERR"
+  hosts heal redco-a
 }
 SPARSE="checkpoint.every_n_steps=10"
 BUDDY="$SPARSE fault.buddy=true fault.buddy_steps=3"
@@ -79,6 +90,12 @@ fault link-delay "2" "two hosts: frames of one take 200 ms more for 10 s; the ru
 try_link_delay() { host_ends 0 "" bad_link delay 200; }
 fault link-gone "2" "two hosts: the link of one is cut for good; the command ends" 3
 try_link_gone() { host_ends 5 "" hosts cut redco-b; }
+fault link-boot "2" "two hosts: one crashes, and boots after the first restart; the command finishes" 3
+try_link_boot() { host_ends 0 "" crash_and_boot; }
+fault link-first "2" "two hosts: the link of the first, with the command, is cut, then healed; the command finishes" 3
+try_link_first() { host_ends 0 "" cut_and_heal_a; }
+fault link-rate "2" "two hosts: one sends at most 1 Mbit/s for 10 s; the run continues" 3
+try_link_rate() { host_ends 0 "" bad_link rate 1; }
 fault link-stop "2" "two hosts: SIGSTOP to all redco processes of one; the command finishes" 3
 try_link_stop() { host_ends 0 "" stop_rank; }
 fault link-build "2" "two hosts: another redco on one, then its rank is lost; the command ends" 3

@@ -1,4 +1,4 @@
-# Faults of one of two hosts: clock, disks. Sourced by fault-runs, after links.sh.
+# Faults of one of two hosts: clock, disks, memory. Sourced by fault-runs, after links.sh.
 
 SECTION_NOW="One host of two"
 
@@ -68,3 +68,54 @@ full_workdir() { # HOST
 }
 fault one-full-disk "2" "the disk of the first host's checkpoints is full; the command ends" 3
 try_one_full_disk() { host_ends 7 "" full_workdir redco-a; }
+
+# A host's processes are in a cgroup with a limit of memory, and other data in its /dev/shm fill it. The kernel kills
+# the largest process, the rank. Then the other data are removed.
+if [[ -d /sys/fs/cgroup/memory ]]; then
+  CGROUP=/sys/fs/cgroup/memory/redco-fault CGROUP_LIMIT=memory.limit_in_bytes CGROUP_USED=memory.usage_in_bytes
+  CGROUP_MOUNT="mount -t tmpfs cgroups /sys/fs/cgroup && mkdir /sys/fs/cgroup/memory && mount -t cgroup -o memory memory /sys/fs/cgroup/memory"
+else
+  CGROUP=/sys/fs/cgroup/redco-fault CGROUP_LIMIT=memory.max CGROUP_USED=memory.current
+  CGROUP_MOUNT="mount -t cgroup2 cgroups /sys/fs/cgroup"
+fi
+new_cgroup() {
+  ! [[ -d $CGROUP ]] || rmdir "$CGROUP"
+  mkdir "$CGROUP" || broke "no cgroup of memory"
+}
+cgroup_of_b() {
+  local first pid
+  new_cgroup
+  first=$("$SHARED/netns-hosts" status | awk '$1 == "redco-b" {print $4}')
+  for pid in $(pgrep --ns "$first" --nslist pid .); do echo "$pid" >"$CGROUP/cgroup.procs"; done
+}
+# The command and its ranks on redco-a, which see their cgroup as on a machine.
+cgroup_of_a() {
+  new_cgroup
+  on_a sh -c "$CGROUP_MOUNT"
+  echo "$BASHPID" >"$CGROUP/cgroup.procs"
+}
+no_memory() { # HOST
+  local rank
+  rank=$(rank_on "$1")
+  echo $(($(<"$CGROUP/$CGROUP_USED") + (32 << 20))) >"$CGROUP/$CGROUP_LIMIT"
+  (
+    echo "$BASHPID" >"$CGROUP/cgroup.procs"
+    # Its memory is not taken in place of the rank's.
+    echo -1000 >"/proc/$BASHPID/oom_score_adj"
+    hosts exec "$1" sh -c "while kill -0 $(pid_inside "$rank"); do head -c 1M /dev/zero >>/dev/shm/.other; done; rm /dev/shm/.other"
+  )
+}
+pid_inside() { awk '/^NSpid:/ {print $NF}' "/proc/$1/status"; } # PID: as its own namespace numbers it
+try_one_oom() { BEFORE=cgroup_of_b && host_ends 0 "" no_memory redco-b; }
+fault one-oom "2" "a host is out of memory (a cgroup's limit), and its rank is killed; the command finishes" 3
+try_one_oom_first() {
+  BEFORE=cgroup_of_a
+  host_ends 4 "" no_memory redco-a
+  grep -qs 'memory. the kernel killed rank 0 for lack of memory' "$TRY/run.err" || broke "the message does not say what ran out"
+}
+fault one-oom-first "2" "the same on the first host; the command ends" 3
+try_one_oom_shrink() {
+  BEFORE=cgroup_of_a COMPARE=compare_steps
+  host_ends 0 "fault.shrink_batch=true" no_memory redco-a
+}
+fault one-oom-shrink "2" "the same with fault.shrink_batch; the command finishes with half the micro-batch" 3

@@ -28,8 +28,78 @@ typical_message() {
     awk 'NR == 1 {sub(/^ *[0-9]+ /, ""); print (length($0) > 115 ? substr($0, 1, 112) "..." : $0)}'
 }
 
+# What the present page has: all before the first table, a section, a fault's row, its message.
+old_head() { sed '/^## Signals$/,$d' "$PAGE" | sed '$ {/^$/d}'; }
+old_section() { # TITLE
+  awk -v title="## $1" '/^## / {on = $0 == title} on' "$PAGE" | sed '$ {/^$/d}'
+}
+old_row() { awk -v row="| ${WHAT[$1]} | ${1#*@} |" 'index($0, row) == 1 {print; exit}' "$PAGE"; }
+old_message() {
+  awk -v line="- ${WHAT[$1]} (ranks: ${1#*@}):" '$0 == line {getline; print; exit}' "$PAGE" | sed 's/^  `//; s/`$//'
+}
+has_results() { # SECTION
+  local name
+  for name in "${FAULTS[@]}"; do
+    [[ ${SECTION[$name]} != "$1" ]] || ! grep -q "^$name	" "$RESULTS" || return 0
+  done
+  return 1
+}
+
+# Sections and rows without results here, and rows of more tries, stay as they are on the present page. A new row
+# replaces one of as many tries: what the program does now.
 write_page() {
-  local name section="" tries reason said
+  local name section="" messages="" kept=""
+  if has_results Signals || [[ ! -e $PAGE ]]; then write_head; else old_head; fi
+  for name in "${FAULTS[@]}"; do
+    if [[ ${SECTION[$name]} != "$section" ]]; then
+      end_section
+      section=${SECTION[$name]} messages="" kept=""
+      if ! has_results "$section"; then
+        kept=$(old_section "$section")
+        [[ -z $kept ]] || printf '\n%s\n' "$kept"
+      fi
+      [[ -n $kept ]] || begin_section
+    fi
+    [[ -n $kept ]] || write_row
+  done
+  end_section
+  write_end
+}
+
+# These use the variables of write_page.
+begin_section() {
+  printf '\n## %s\n' "$section"
+  [[ -z $NOTE ]] || printf 'Measured on %s, %s.\n\n' "$(date +'%-d %B %Y')" "$NOTE"
+  [[ $section != "Hosts with restarts" ]] || printf 'The first three faults are at a random step, the others at step 20 or later.\n\n'
+  [[ $section != "One host of two" ]] || printf 'The fault is at step 20 or later.\n\n'
+  [[ $section != "Four hosts" ]] || four_hosts_note
+  printf '| fault | ranks | tries | exit codes | seconds | worst | steps lost | worst | equal | broken |\n'
+  echo '|---|---:|---:|---|---:|---:|---:|---:|---:|---:|'
+}
+write_row() {
+  local tries reason said row had
+  tries=$(column "$name" 2 | wc -l)
+  row=$(old_row "$name")
+  had=$(awk -F ' *[|] *' '{print $4 + 0}' <<<"$row")
+  if ((tries == 0 || had > tries)); then
+    reason=$(awk -F '\t' -v name="$name" '$1 == name {print $2}' "$FOLDER/skipped" 2>/dev/null || true)
+    said=$(old_message "$name")
+    echo "${row:-| ${WHAT[$name]} | ${name#*@} | 0 | ${reason:+skipped: }${reason:-not run} | | | | | | |}"
+  else
+    said=$(typical_message "$name")
+    printf '| %s | %s | %s | %s | %s | %s | %s | %s |\n' "${WHAT[$name]}" "${name#*@}" "$tries" "$(codes "$name")" \
+      "$(column "$name" 6 | median_worst 1000 %.1f)" "$(column "$name" 7 | median_worst 1 %.3g)" "$(equals "$name")" \
+      "$(awk -F '\t' -v name="$name" '$1 == name && $12 != "-"' "$RESULTS" | wc -l)"
+  fi
+  [[ -z $said ]] || messages+="- ${WHAT[$name]} (ranks: ${name#*@}):"$'\n'"  \`$said\`"$'\n'
+}
+end_section() {
+  [[ -n $section && -z $kept ]] || return 0
+  put_messages "$messages"
+  [[ $section != Hosts ]] || host_times
+}
+
+write_head() {
   cat <<END
 # Reliability
 \`scripts/fault-runs\` injects faults into trainings and predictions and compares the results with an uninterrupted
@@ -69,33 +139,9 @@ The columns of the tables:
 Seconds count from the second signal or from the start of the refused command, if the fault has one. For runs that
 continue, and for requeued SLURM jobs, they include the time until the end of the training. Below each table is the
 most frequent message of each fault. N replaces numbers.
-
 END
-  local messages=""
-  for name in "${FAULTS[@]}"; do
-    tries=$(column "$name" 2 | wc -l)
-    reason=$(awk -F '\t' -v name="$name" '$1 == name {print $2}' "$FOLDER/skipped" 2>/dev/null || true)
-    if [[ ${SECTION[$name]} != "$section" ]]; then
-      put_messages "$messages"
-      messages=""
-      [[ $section != Hosts ]] || host_times
-      section=${SECTION[$name]}
-      printf '\n## %s\n' "$section"
-      [[ $section != "Four hosts" ]] || four_hosts_note
-      printf '| fault | ranks | tries | exit codes | seconds | worst | steps lost | worst | equal | broken |\n'
-      echo '|---|---:|---:|---|---:|---:|---:|---:|---:|---:|'
-    fi
-    if ((tries == 0)); then
-      printf '| %s | %s | 0 | %s | | | | | | |\n' "${WHAT[$name]}" "${name#*@}" "${reason:+skipped: }${reason:-not run}"
-      continue
-    fi
-    said=$(typical_message "$name")
-    [[ -z $said ]] || messages+="- ${WHAT[$name]} (ranks: ${name#*@}):"$'\n'"  \`$said\`"$'\n'
-    printf '| %s | %s | %s | %s | %s | %s | %s | %s |\n' "${WHAT[$name]}" "${name#*@}" "$tries" "$(codes "$name")" \
-      "$(column "$name" 6 | median_worst 1000 %.1f)" "$(column "$name" 7 | median_worst 1 %.3g)" "$(equals "$name")" \
-      "$(awk -F '\t' -v name="$name" '$1 == name && $12 != "-"' "$RESULTS" | wc -l)"
-  done
-  put_messages "$messages"
+}
+write_end() {
   cat <<END
 
 ## How to repeat

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -26,6 +27,7 @@
 #include "launch/mpirun_output.h"
 #include "launch/rank_errors.h"
 #include "launch/resource_limits.h"
+#include "launch/session_folder.h"
 #include "launch/signal_pipe.h"
 #include "launch/watch/server.h"
 #include "launch/watch/wire.h"
@@ -209,6 +211,8 @@ Outcome exec_under_mpirun(const Mpirun& mpirun, const ExecOptions& options) {
   Mpirun watched = mpirun;
   watched.own_environment[kWatchVariable] = text_of(server->address());
   watched.passed.insert(kWatchVariable);
+  const SessionFolder sessions(!all_here(mpirun.options.hosts));
+  if (!std::getenv(kSessionVariable)) watched.own_environment[kSessionVariable] = sessions.path();
   const i64 oom_kills = cgroup_oom_kills(options.root);
   SignalPipe signals;
   Pipe errors;

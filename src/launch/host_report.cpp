@@ -26,6 +26,7 @@
 #include "base/timing.h"
 #include "base/words.h"
 #include "launch/resource_limits.h"
+#include "launch/session_folder.h"
 
 namespace redco {
 
@@ -150,6 +151,7 @@ std::vector<std::string> arguments_of(const HostQuestions& q) {
 }
 
 HostReport report_of_this_host(const HostQuestions& q) {
+  remove_empty_session_folders();
   HostReport r;
   r.time = wall_seconds();
   r.facts = facts_of(this_machine());

@@ -15,8 +15,9 @@ namespace {
 
 using Kind = Outcome::Kind;
 using Failure = MpirunOutput::Failure;
-constexpr int kLostDaemon = 205;  // mpirun's status after it lost a host
-constexpr int kNoDaemon = 255;    // mpirun's status if it could not start its daemons
+constexpr int kLostDaemon = 205;        // mpirun's status after it lost a host
+constexpr int kNoDaemon = 255;          // mpirun's status if it could not start its daemons
+constexpr int kOwnErrors = 128 + NSIG;  // from here on: mpirun's own errors, for example -43 as 213
 
 // The codes of redco's own ends. Any other code comes from exit() in a library.
 bool is_ours(int code) {
@@ -77,6 +78,9 @@ Outcome outcome_of(int status, const MpirunOutput& output, const RankEnds& ranks
     o.places = {place_of(*failure)};
   } else if (code == kLostDaemon) {
     o.kind = Kind::lost_host;
+  } else if (code >= kOwnErrors) {
+    o.kind = Kind::lost_mpirun;
+    o.number = code;
   } else if (code > 128) {
     // Open MPI 4.1.4 sometimes omits which rank was killed; its status still holds the signal.
     o.kind = Kind::killed;

@@ -137,6 +137,9 @@ std::string outcome_message(const Outcome& o) {
     case Kind::no_start:
       return start_failure_message(o.start);
     case Kind::lost_mpirun:
+      if (o.number != 0)
+        return fmt::format("mpirun ended with its own error {}, which its text names; all ranks have ended",
+                           o.number);
       return o.signal != 0
                  ? fmt::format("mpirun was killed by signal {}; all ranks have ended", signal_name(o.signal))
                  : "mpirun ended before its ranks, as it does after a signal; all ranks have ended";

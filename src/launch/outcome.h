@@ -43,7 +43,7 @@ struct Outcome {
   std::vector<std::string> hosts;  // hosts that are lost or could not be reached
   int signal = 0;                  // killed, lost_mpirun, stopped; 0: none
   double seconds = 0;              // the time limit that was exceeded
-  int number = 0;                  // exited: the rank's own code
+  int number = 0;                  // exited: the rank's own code; lost_mpirun: its own error, or 0
   StartFailure start;              // no_start
   int code = 0;                    // the exit code of the command
 

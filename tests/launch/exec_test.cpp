@@ -93,6 +93,19 @@ TEST_F(Exec, ExitCodesAndStderrPassThrough) {
   EXPECT_EQ(bash("read x && exit 1; exit 0"), 0);  // stdin is empty
 }
 
+// A session that a killed mpirun left has the name of another, if a host gives its process id again.
+TEST_F(Exec, EachStartHasItsOwnFolderOfSessions) {
+  EXPECT_EQ(bash("mkdir -p $PRTE_MCA_prte_tmpdir_base/prterun.a.21.0; echo $PRTE_MCA_prte_tmpdir_base >&2"),
+            0);
+  const std::string first = errors();
+  EXPECT_FALSE(std::filesystem::exists(first.substr(0, first.find('\n'))));
+  EXPECT_EQ(bash("echo $PRTE_MCA_prte_tmpdir_base >&2"), 0);
+  EXPECT_THAT(errors(), testing::AllOf(HasSubstr("/redco-sessions-"), testing::Ne(first + first)));
+  setenv("PRTE_MCA_prte_tmpdir_base", "/scratch", 1);
+  EXPECT_EQ(bash("[ $PRTE_MCA_prte_tmpdir_base = /scratch ]"), 0);
+  unsetenv("PRTE_MCA_prte_tmpdir_base");
+}
+
 TEST_F(Exec, KilledRanksAreRankFailed) {
   const std::string dash(74, '-');
   EXPECT_EQ(bash(fmt::format(

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <csignal>
+
 namespace redco {
 namespace {
 
@@ -45,6 +47,17 @@ TEST(JobEnd, KilledRanksAndMpirunAreRankFailed) {
             "a rank was killed by signal 11 (Segmentation fault); all ranks have ended");
   EXPECT_EQ(job_outcome(exited(205), nothing, {}).code, 5);
   EXPECT_EQ(job_outcome(exited(205), nothing, {}).kind, Outcome::Kind::lost_host);
+}
+
+// Open MPI 5 ends with errors of its own, negative numbers: they are no signals.
+TEST(JobEnd, MpirunsOwnErrorsAreNoSignals) {
+  const MpirunOutput nothing;
+  const Outcome own = job_outcome(exited(256 - 43), nothing, {});
+  EXPECT_EQ(own.kind, Outcome::Kind::lost_mpirun);
+  EXPECT_EQ(own.code, 5);
+  EXPECT_EQ(outcome_message(own),
+            "mpirun ended with its own error 213, which its text names; all ranks have ended");
+  EXPECT_EQ(job_outcome(exited(128 + SIGRTMAX), nothing, {}).kind, Outcome::Kind::killed);
 }
 
 TEST(JobEnd, ForeignExitCodesAreRankFailed) {
