@@ -298,8 +298,10 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
     if (words && tokenizer) {
       SpecialIds ids = tokenizer->special();
       i32 rows = tokenizer->vocab_size();
-      // BART never trains the row of the padding token, so no other token may use it.
-      if (*job.model.arch == "bart" && !ids.pad && !job.model.config.count("pad_token_id")) ids.pad = rows++;
+      // BART and Whisper never train the row of the padding token, so no other token may use it.
+      const bool whisper = *job.model.arch == "whisper";
+      if ((*job.model.arch == "bart" || whisper) && !ids.pad && !job.model.config.count("pad_token_id"))
+        ids.pad = rows++;
       if (!job.model.config.count("vocab_size")) j["vocab_size"] = rows;
       auto give = [&](const char* key, const std::optional<i32>& id) {
         if (id && !job.model.config.count(key)) j[key] = *id;
@@ -311,6 +313,8 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
       if (*job.model.arch == "t5" || *job.model.arch == "mt5")
         give("decoder_start_token_id", ids.pad ? ids.pad : ids.eos);
       if (*job.model.arch == "bart") give("decoder_start_token_id", ids.eos);
+      const auto transcript = tokenizer->token_to_id("<|startoftranscript|>");
+      if (whisper) give("decoder_start_token_id", transcript ? transcript : ids.eos);
     }
     if (*job.model.arch == "vision-encoder-decoder") add_parts(j);
     if (*job.model.arch == "clip" || *job.model.arch == "siglip") add_towers(j);

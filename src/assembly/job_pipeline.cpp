@@ -43,6 +43,7 @@ std::unique_ptr<Pipeline> make_job_pipeline(const JobConfig& job, const Model* m
   s->diffusion = job.diffusion;
   s->embedding = job.embedding;
   s->question_answering = job.question_answering;
+  s->transcription = job.transcription;
   s->generation = generation;
   s->own = {job.settings.json(), job.origins};
   if (tokenizer && (!pipeline_info(job.pipeline) || pipeline_info(job.pipeline)->renders_chats))

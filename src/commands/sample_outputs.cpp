@@ -45,11 +45,14 @@ std::vector<double> sample_outputs(const Model& m, const ParamTree& p) {
   const ImageShape& image = m.image_shape();
   EncoderInputs in;
   if (image.channels > 0) in.pixel_values = some_values({kRows, image.channels, image.height, image.width});
+  if (const AudioShape& audio = m.audio_shape(); audio.bands > 0)
+    in.features = some_values({kRows, audio.bands, audio.frames});
   if (m.n_features() > 0) in.features = some_values({kRows, m.n_features()});
   switch (m.task()) {
     case ModelTask::causal_lm:
       return to_values(decoded(m, p, {}));
     case ModelTask::image_captioning:
+    case ModelTask::speech_to_text:
       return to_values(decoded(m, p, {.memory = m.encode(p, in, {})}));
     case ModelTask::seq2seq_lm:
       return to_values(decoded(m, p, {.memory = m.encode(p, {.input_ids = some_ids(m)}, {})}));

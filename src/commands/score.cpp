@@ -73,7 +73,8 @@ class Scores {
   }
 
   void add(const std::string& metric) {
-    if (metric == "rouge" || metric == "bleu" || metric == "chrf" || metric == "chrf++") {
+    if (metric == "rouge" || metric == "bleu" || metric == "chrf" || metric == "chrf++" || metric == "wer" ||
+        metric == "cer") {
       const auto& texts = predictions(metric);  // fills references_ too
       const auto scores = text_scores(metric, texts, references_, o_.text);
       out_.insert(out_.end(), scores.begin(), scores.end());
@@ -150,8 +151,9 @@ class Scores {
 }  // namespace
 
 const std::vector<std::string>& score_names() {
-  static const std::vector<std::string> names = {"rouge",    "bleu", "chrf",     "chrf++",  "exact_match",
-                                                 "accuracy", "f1",   "matthews", "pearson", "spearman"};
+  static const std::vector<std::string> names = {"rouge", "bleu",     "chrf",        "chrf++",
+                                                 "wer",   "cer",      "exact_match", "accuracy",
+                                                 "f1",    "matthews", "pearson",     "spearman"};
   return names;
 }
 

@@ -9,7 +9,7 @@
 
 namespace redco {
 
-// rouge, bleu, chrf, chrf++, exact_match, accuracy, f1, matthews, pearson, spearman.
+// rouge, bleu, chrf, chrf++, wer, cer, exact_match, accuracy, f1, matthews, pearson, spearman.
 const std::vector<std::string>& score_names();
 
 struct ScoreOptions {

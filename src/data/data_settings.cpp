@@ -16,7 +16,7 @@ void DataSettings::visit(SettingsVisitor& v) {
        "train", train,
        "training files (.gz and .zst are read too) or folders of them, or builtin:NAME for a small "
        "generated data set: chat, markov, arithmetic (lm); arithmetic (grpo); preferences (dpo, reward); judged (dpo with loss_type kto); copy, "
-       "reverse, sort (seq2seq); shapes (captioning, text_to_image); paraphrases, similarity (embedding); paraphrases (reranking); entities (token_classification); questions (question_answering); choices (multiple_choice); reviews, statements, topics, glyphs (classification); shopping, ages, function (regression); glyphs, "
+       "reverse, sort (seq2seq); shapes (captioning, text_to_image); tones (transcription); paraphrases, similarity (embedding); paraphrases (reranking); entities (token_classification); questions (question_answering); choices (multiple_choice); reviews, statements, topics, glyphs (classification); shopping, ages, function (regression); glyphs, "
        "sinusoid (maml)")
       .path()
       .one_or_more()
@@ -113,7 +113,7 @@ void DataSettings::visit(SettingsVisitor& v) {
       .at_least(1)
       .at_most(1 << 24)
       .on_resume(OnResume::error)
-      .only_with("pipeline", {"seq2seq", "captioning", "text_to_image"});
+      .only_with("pipeline", {"seq2seq", "captioning", "text_to_image", "transcription"});
   v.field("source_prefix", source_prefix,
           "text added before every source, e.g. \"translate English to German: \" for T5")
       .literal()
@@ -123,8 +123,8 @@ void DataSettings::visit(SettingsVisitor& v) {
           "header line with column names in tsv and csv; ~: true unless data.fields has column numbers")
       .on_resume(OnResume::error)
       .only_with("pipeline", {"lm", "distillation", "dpo", "grpo", "reward", "seq2seq", "captioning",
-                              "text_to_image", "classification", "regression", "embedding", "reranking",
-                              "token_classification", "question_answering", "multiple_choice"})
+                              "text_to_image", "transcription", "classification", "regression", "embedding",
+                              "reranking", "token_classification", "question_answering", "multiple_choice"})
       .decided_by(DecidedBy::job);
   v.field("group_by_length", group_by_length,
           "batches of training examples of similar length, which need less padding; examples are sorted "
@@ -171,6 +171,12 @@ void DataSettings::visit(SettingsVisitor& v) {
           "folder or .zip of the images; ~: image names are relative to the folder of the data file")
       .path()
       .on_resume(OnResume::note)
+      .decided_by(DecidedBy::job);
+  v.field("audio", audio,
+          "folder or .zip of the recordings; ~: their names are relative to the folder of the data file")
+      .path()
+      .on_resume(OnResume::note)
+      .only_with("pipeline", {"transcription"})
       .decided_by(DecidedBy::job);
   v.field("resize_images", resize_images,
           "resizing of images to the model's input size; ~: as in the model's preprocessor_config.json; "

@@ -21,7 +21,7 @@ struct ExampleFields {
   std::optional<std::string> instruction = "instruction", input = "input", output = "output",
                              conversations = "conversations";
   std::string source = "source", target = "target";
-  std::string text_pair = "text_pair", image = "image", caption = "caption";
+  std::string text_pair = "text_pair", image = "image", caption = "caption", audio = "audio";
   std::optional<std::string> chosen = "chosen", rejected = "rejected";
   std::optional<std::string> anchor, positive, negative, score;
   std::optional<std::string> tokens, tags, spans, question, context, answers, choices;
@@ -31,10 +31,10 @@ struct ExampleFields {
     v.field(
          "text", text,
          "key or column of the text: a training text for lm, the input of classification and regression, the "
-         "text of token classification and of requests for embeddings; ~: no line has one")
+         "text of token classification and of requests for embeddings, what a recording says; ~: no line has one")
         .looks_like("a key")
         .only_with("pipeline", {"lm", "distillation", "classification", "regression", "embedding",
-                                "token_classification"});
+                                "token_classification", "transcription"});
     const auto of_lm = [&](const char* name, std::optional<std::string>& key, const std::string& help,
                            const std::vector<std::string>& others = {}) {
       std::vector<std::string> pipelines = {"lm", "distillation"};
@@ -73,6 +73,9 @@ struct ExampleFields {
     v.field("image", image, "key or column of an image's file name, relative to data.images")
         .looks_like(column)
         .only_with("pipeline", {"captioning", "text_to_image", "classification", "regression"});
+    v.field("audio", audio, "key or column of a recording's file name, relative to data.audio")
+        .looks_like(column)
+        .only_with("pipeline", {"transcription"});
     v.field("caption", caption, "key or column of an image's caption")
         .looks_like(column)
         .only_with("pipeline", {"captioning", "text_to_image"});
@@ -183,7 +186,7 @@ struct DataSettings {
   std::optional<i64> n_workers;
   std::optional<std::string> chat_template;
   std::vector<std::string> label_names;
-  std::optional<std::string> images;
+  std::optional<std::string> images, audio;
   std::optional<bool> resize_images;
   ExampleFields fields;
 

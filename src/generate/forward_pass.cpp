@@ -68,16 +68,18 @@ i64 trace_generation(const Model& model, const ParamTree& params, i64 rows, i64 
   ModelCache cache = model.make_cache({.capacity = length, .dtype = dtype});
   PassMemory memory;
   const std::vector<i32> mask(rows * encoded, 1);
-  if (encoded > 0) {
-    EncoderInputs in;
+  EncoderInputs in;
+  if (model.task() == ModelTask::image_captioning) {
+    const ImageShape& image = model.image_shape();
+    in.pixel_values = zeros({rows, image.channels, image.height, image.width});
+    memory.states = model.encode(params, in, {});
+  } else if (model.task() == ModelTask::speech_to_text) {
+    in.features = zeros({rows, model.audio_shape().bands, model.audio_shape().frames});
+    memory.states = model.encode(params, in, {});
+  } else if (encoded > 0) {
     in.input_ids = from_ids({rows, encoded}, {});
     in.key_mask = from_ids({rows, encoded}, {});
     memory = {model.encode(params, in, {}), mask, encoded};
-  } else if (model.task() == ModelTask::image_captioning) {
-    const ImageShape& image = model.image_shape();
-    EncoderInputs in;
-    in.pixel_values = zeros({rows, image.channels, image.height, image.width});
-    memory.states = model.encode(params, in, {});
   }
   const std::vector<i32> ids(rows * prompt, 0);
   std::vector<i64> begin(rows, 0);

@@ -79,13 +79,24 @@ struct GenerationSettings {
   bool draws() const { return temperature > 0; }
 };
 
+// Tokens of time, the last ones of a vocabulary: each is 20 ms after the one before.
+struct TimestampTokens {
+  i32 first = 0;                  // of time 0
+  i32 none = 0;                   // the token that says that there are no times
+  i32 end = 0;                    // the end token
+  std::optional<i32> most_first;  // the largest time that may begin a window, in tokens after `first`
+};
+
 // Ids of special tokens, from generation_config.json, else config.json, else the tokenizer.
 struct GenerationTokens {
   std::vector<i32> eos;  // end tokens
   i32 pad = 0;
-  std::optional<i32> decoder_start;  // encoder-decoder models: the first token of every output
-  std::optional<i32> forced_bos;     // the second token, if only one token was given
-  std::optional<i32> forced_eos;     // the last token, at max_new_tokens
+  std::optional<i32> decoder_start;           // encoder-decoder models: the first token of every output
+  std::optional<i32> forced_bos;              // the second token, if only one token was given
+  std::optional<i32> forced_eos;              // the last token, at max_new_tokens
+  std::vector<i32> suppress, begin_suppress;  // tokens that are never generated, and not as the first one
+  std::vector<i32> first_among;               // the first generated token is one of these; empty: any
+  std::optional<TimestampTokens> timestamps;  // rules for times (generate/timestamp_rules.h)
 };
 
 // The generation part of a job.

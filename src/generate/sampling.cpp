@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "generate/timestamp_rules.h"
 #include "generate/token_draw.h"
 
 namespace redco {
@@ -26,7 +27,8 @@ std::vector<i32> repeating(std::span<const i32> ids, i64 n) {
 
 bool has_processors(const GenerationSettings& s, const GenerationTokens& t) {
   return s.repetition_penalty != 1 || s.no_repeat_ngram_size > 0 ||
-         (s.min_new_tokens > 0 && !t.eos.empty()) || t.forced_bos || t.forced_eos;
+         (s.min_new_tokens > 0 && !t.eos.empty()) || t.forced_bos || t.forced_eos || !t.suppress.empty() ||
+         !t.begin_suppress.empty() || !t.first_among.empty() || t.timestamps;
 }
 
 template <class T>
@@ -47,9 +49,21 @@ void process(std::span<T> scores, i64 first, const AnswerState& at, const Genera
   if (s.no_repeat_ngram_size > 0)
     for (const i32 id : repeating(at.ids, s.no_repeat_ngram_size))
       if (here(id)) scores[id - first] = static_cast<T>(kNever);
-  if (at.n_new < s.min_new_tokens)
-    for (const i32 id : t.eos)
+  const auto exclude = [&](const std::vector<i32>& ids) {
+    for (const i32 id : ids)
       if (here(id)) scores[id - first] = static_cast<T>(kNever);
+  };
+  if (at.n_new < s.min_new_tokens) exclude(t.eos);
+  if (at.n_new == 0) exclude(t.begin_suppress);
+  exclude(t.suppress);
+  if (at.n_new == 0 && !t.first_among.empty()) {
+    std::vector<std::pair<i64, T>> kept;
+    for (const i32 id : t.first_among)
+      if (here(id)) kept.emplace_back(id - first, scores[id - first]);
+    std::fill(scores.begin(), scores.end(), static_cast<T>(kNever));
+    for (const auto& [place, score] : kept) scores[place] = score;
+  }
+  if (t.timestamps) keep_timestamp_order(scores, first, at, *t.timestamps);
   const auto force = [&](i32 id) {
     std::fill(scores.begin(), scores.end(), static_cast<T>(kNever));
     if (here(id)) scores[id - first] = 0;

@@ -23,7 +23,7 @@ struct AnswerState {
 bool has_processors(const GenerationSettings& s, const GenerationTokens& t);
 
 // Changes the scores of tokens [first, first + scores.size()): repetition penalty, no-repeat n-grams, no end
-// token before min_new_tokens, forced first and last token.
+// token before min_new_tokens, suppressed tokens, order of times, forced first and last token.
 template <class T>
 void process(std::span<T> scores, i64 first, const AnswerState& at, const GenerationSettings& s,
              const GenerationTokens& t);

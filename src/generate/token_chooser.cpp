@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/parallel.h"
+#include "generate/timestamp_rules.h"
 #include "generate/token_draw.h"
 
 namespace redco {
@@ -30,6 +31,7 @@ std::vector<i64> TokenChooser::processed(LocalScores& scores, const std::vector<
         process(all[i], scores.first(), state(batch_.slots[pending[i].slot], 0), s_, t_);
       });
     });
+  if (t_.timestamps) prefer_timestamps(scores, rows, mp_, *t_.timestamps);
   return rows;
 }
 

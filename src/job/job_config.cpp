@@ -89,6 +89,9 @@ void JobConfig::visit(SettingsVisitor& v) {
   v.section("question_answering", question_answering, "Rows and answers of extractive question answering")
       .only_with("pipeline", {"question_answering"})
       .decided_by(DecidedBy::overridable);
+  v.section("transcription", transcription, "Language, task and times of speech to text")
+      .only_with("pipeline", {"transcription"})
+      .decided_by(DecidedBy::overridable);
   v.section("settings", settings, "Settings of a user's pipeline")
       .on_resume(OnResume::note)
       .decided_by(DecidedBy::overridable);

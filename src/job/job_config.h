@@ -65,6 +65,7 @@ struct JobConfig {
   DiffusionSettings diffusion;
   EmbeddingSettings embedding;
   QuestionAnsweringSettings question_answering;
+  TranscriptionSettings transcription;
   OwnSettings settings;
   PlanSettings plan;
   FaultSettings fault;

@@ -15,9 +15,12 @@ Registry<PluginMetric>& metrics() {
 }
 
 bool is_built_in(const std::string& name) {
-  return name == "loss" || std::ranges::any_of(built_in_text_metrics(), [&](const auto& family) {
-           return family.first == name || std::ranges::find(family.second, name) != family.second.end();
-         });
+  const auto in = [&](const MetricFamilies& families) {
+    return std::ranges::any_of(families, [&](const auto& family) {
+      return family.first == name || std::ranges::find(family.second, name) != family.second.end();
+    });
+  };
+  return name == "loss" || in(built_in_text_metrics()) || in(speech_metrics());
 }
 
 }  // namespace
@@ -27,6 +30,12 @@ const MetricFamilies& built_in_text_metrics() {
                                            {"bleu", {"bleu"}},
                                            {"chrf", {"chrf"}},
                                            {"exact_match", {"exact_match"}}};
+  return kFamilies;
+}
+
+const MetricFamilies& speech_metrics() {
+  static const MetricFamilies kFamilies = {
+      {"wer", {"wer"}}, {"cer", {"cer"}}, {"exact_match", {"exact_match"}}};
   return kFamilies;
 }
 

@@ -13,6 +13,8 @@ using MetricFamilies = std::vector<std::pair<std::string, std::vector<std::strin
 
 // Those of redco.
 const MetricFamilies& built_in_text_metrics();
+// Those of redco for the texts of recordings (metrics/word_errors.h).
+const MetricFamilies& speech_metrics();
 
 // references[i], one or more, belong to predictions[i].
 using TextMetric = double (*)(const std::vector<std::string>& predictions,

@@ -28,6 +28,8 @@ const char* name_of(ModelTask task) {
       return "seq2seq-lm";
     case ModelTask::image_captioning:
       return "image-captioning";
+    case ModelTask::speech_to_text:
+      return "speech-to-text";
     case ModelTask::masked_lm:
       return "masked-lm";
     case ModelTask::sequence_classification:
@@ -252,6 +254,7 @@ constexpr Family kFamilies[] = {
     {"mbart", make_seq2seq<read_mbart>},
     {"marian", make_seq2seq<read_marian>},
     {"pegasus", make_seq2seq<read_pegasus>},
+    {"whisper", make_seq2seq<read_whisper>},
     {"m2m_100", make_seq2seq<read_m2m_100>},
     {"bert", make_encoder<read_bert>},
     {"roberta", make_encoder<read_bert>},

@@ -35,8 +35,10 @@ struct EncoderInputs {
   Tensor key_mask{};        // [B, S] i32: 1 = a token, 0 = padding; undefined: no padding
   Tensor token_type_ids{};  // [B, S] i32; undefined: all 0
   Tensor pixel_values{};    // [B, channels, height, width]; images instead of ids
-  Tensor features{};        // [B, F]; numbers instead of ids. Text-to-image: the time of each image, [B, 1]
-  Tensor memory{};          // text-to-image: encode()'s output for input_ids and key_mask
+  // [B, F]; numbers instead of ids. Text-to-image: the time of each image, [B, 1]. Speech: log-mel energies
+  // of the recordings, [B, bands, frames].
+  Tensor features{};
+  Tensor memory{};  // text-to-image: encode()'s output for input_ids and key_mask
   // [B, S] i32: rows of the table of positions, where the family has one; undefined: those of the family.
   Tensor positions{};
 };
@@ -46,6 +48,7 @@ enum class ModelTask : std::uint8_t {
   causal_lm,                // apply
   seq2seq_lm,               // encode, then apply
   image_captioning,         // encode, then apply
+  speech_to_text,           // encode, then apply
   masked_lm,                // apply_encoder
   sequence_classification,  // apply_encoder
   token_classification,     // apply_encoder: logits of each token
@@ -64,6 +67,11 @@ struct ImageShape {
   i64 channels = 0, height = 0, width = 0;
 };
 
+// The size of a model's input recordings, as log-mel energies; 0: no recordings.
+struct AudioShape {
+  i64 bands = 0, frames = 0;
+};
+
 // The loss term of a mixture's load-balancing loss.
 inline constexpr const char* kRouterLossTerm = "router_aux_loss";
 // What the load-balancing loss of a mixture of experts depends on (models/router_loss.h).
@@ -80,7 +88,8 @@ class Model {
   const std::string& family() const { return family_; }
   ModelTask task() const { return task_; }
   bool is_encoder_decoder() const {
-    return task_ == ModelTask::seq2seq_lm || task_ == ModelTask::image_captioning;
+    return task_ == ModelTask::seq2seq_lm || task_ == ModelTask::image_captioning ||
+           task_ == ModelTask::speech_to_text;
   }
   bool generates_text() const { return task_ == ModelTask::causal_lm || is_encoder_decoder(); }
   // Classification and regression: the number of outputs per example, and the config's problem_type
@@ -89,6 +98,7 @@ class Model {
   i64 num_labels() const { return num_labels_; }
   const std::string& problem_type() const { return problem_type_; }
   const ImageShape& image_shape() const { return image_shape_; }
+  const AudioShape& audio_shape() const { return audio_shape_; }
   // Input features of a model on feature vectors; else 0.
   i64 n_features() const { return n_features_; }
   // Whether every text is padded to max_length() tokens and attention includes the padding, as in the
@@ -178,6 +188,7 @@ class Model {
   std::string problem_type_;
   std::optional<RouterLoss> router_loss_;
   ImageShape image_shape_;
+  AudioShape audio_shape_;
   bool attends_ =
       true;  // false: no layer calls attend(), so ApplyOptions::causal and attention_bias are errors
 };

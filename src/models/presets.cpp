@@ -244,6 +244,32 @@ Json bart() {
           {"tie_word_embeddings", true}};
 }
 
+// openai/whisper-*
+Json whisper() {
+  return {{"architectures", Json::array({"WhisperForConditionalGeneration"})},
+          {"model_type", "whisper"},
+          {"is_encoder_decoder", true},
+          {"vocab_size", 51865},
+          {"num_mel_bins", 80},
+          {"max_source_positions", 1500},
+          {"max_target_positions", 448},
+          {"activation_function", "gelu"},
+          {"dropout", 0.0},
+          {"attention_dropout", 0.0},
+          {"activation_dropout", 0.0},
+          {"encoder_layerdrop", 0.0},
+          {"decoder_layerdrop", 0.0},
+          {"scale_embedding", false},
+          {"init_std", 0.02},
+          {"bos_token_id", 50257},
+          {"pad_token_id", 50257},
+          {"eos_token_id", 50257},
+          {"decoder_start_token_id", 50258},
+          {"tie_word_embeddings", true}};
+}
+// openai/whisper-large-v3*
+Json whisper_v3() { return with(whisper(), {{"vocab_size", 51866}, {"num_mel_bins", 128}}); }
+
 // google-bert/bert-*-uncased
 Json bert() {
   return {{"architectures", Json::array({"BertForMaskedLM"})},
@@ -484,6 +510,12 @@ std::vector<Preset> presets() {
       {"flan-t5-xxl", t5_v1_1, t5_size(4096, 10240, 24, 64, 64)},
       {"bart-base", bart, bart_size(768, 6, 12)},
       {"bart-large", bart, bart_size(1024, 12, 16)},
+      {"whisper-tiny", whisper, bart_size(384, 4, 6)},
+      {"whisper-base", whisper, bart_size(512, 6, 8)},
+      {"whisper-small", whisper, bart_size(768, 12, 12)},
+      {"whisper-medium", whisper, bart_size(1024, 24, 16)},
+      {"whisper-large-v3", whisper_v3, bart_size(1280, 32, 20)},
+      {"whisper-large-v3-turbo", whisper_v3, with(bart_size(1280, 32, 20), {{"decoder_layers", 4}})},
       {"bert-base-uncased", bert, bert_size(768, 12, 12)},
       {"bert-large-uncased", bert, bert_size(1024, 24, 16)},
       {"roberta-base", roberta, bert_size(768, 12, 12)},

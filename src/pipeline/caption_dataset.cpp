@@ -1,6 +1,6 @@
 #include "pipeline/caption_dataset.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
@@ -59,9 +59,29 @@ TokenizedExample CaptionLines::read(const ExampleRecord& r) const {
 
 std::vector<i32> CaptionLines::caption_ids(const std::string& caption, bool* cut) const {
   bool ignored = false;
-  std::vector<i32> ids = pairs_.target_ids(caption, cut ? cut : &ignored);
+  std::vector<i32> ids = target_ids(caption, cut ? cut : &ignored);
   if (ids.empty()) throw ContentsError("the {} has no tokens after tokenization", settings().fields.target);
   return ids;
+}
+
+std::vector<i32> CaptionLines::target_ids(const std::string& text, bool* cut) const {
+  if (!prefix_) return pairs_.target_ids(text, cut);
+  const auto eos = tokenizer_.special().eos;
+  const i64 most = settings().max_target_length - std::ssize(*prefix_) - (eos ? 1 : 0);
+  std::vector<i32> ids = *prefix_, own = tokenizer_.encode(text, false);
+  if (std::ssize(own) > most) {
+    *cut = true;
+    own.resize(static_cast<size_t>(std::max<i64>(most, 0)));
+  }
+  if (own.empty()) return {};
+  ids.insert(ids.end(), own.begin(), own.end());
+  if (eos) ids.push_back(*eos);
+  return ids;
+}
+
+std::string CaptionLines::fingerprint() const {
+  return "captions " + pairs_.fingerprint() +
+         (prefix_ ? fmt::format(" after {}", fmt::join(*prefix_, " ")) : "");
 }
 
 std::string CaptionLines::image_of(const std::string& json) const {
@@ -78,7 +98,7 @@ Example CaptionLines::caption_of(const std::string& json) const {
   const std::string& text = not_blank(caption ? caption : find_text(j, "prompt"), key);
   Example e;
   bool cut = false;
-  e.ids["labels"] = pairs_.target_ids(text, &cut);
+  e.ids["labels"] = target_ids(text, &cut);
   if (cut)
     throw ContentsError("the {} has more than {} tokens; shorten it", key, settings().max_target_length);
   e.text = dump({{"caption", text}});
@@ -94,45 +114,44 @@ Example CaptionDataset::get(i64 i) const {
   Example e;
   e.ordinal = i;
   try {
-    e.values["pixels"] = preprocess_(images_.read(image, folder), "[data] " + images_.where(image, folder));
+    e.values[inputs_->words().field] = inputs_->read(image, folder);
   } catch (const ContentsError& error) {
     throw ContentsError("{} (named by {})", error.what(), line);
   }
   e.ids["labels"] = std::move(s.ids);
   if (const auto id = kept.find("id"); id != kept.end()) e.id = dump(*id);
-  e.text = dump({{"image", image}, {"caption", s.reference}});
+  e.text = dump({{inputs_->words().key, image}, {"caption", s.reference}});
   return e;
 }
 
 std::string CaptionDataset::describe() const {
-  std::string s = fmt::format("{} with captions of {} tokens, at most {}", counted(size(), "image"),
-                              index_.n_tokens(), index_.longest());
+  std::string s =
+      fmt::format("{} with {} of {} tokens, at most {}", counted(size(), inputs_->words().description),
+                  inputs_->words().captions, index_.n_tokens(), index_.longest());
   if (index_.n_cut() > 0) s += fmt::format("; {} truncated to data.max_target_length", index_.n_cut());
   if (index_.n_bad() > 0) s += "\n" + index_.describe_bad();
   return s;
 }
 
 std::shared_ptr<const Dataset> make_caption_dataset(const PairSource& source,
-                                                    const std::function<CaptionReader()>& reader,
-                                                    const std::optional<std::string>& images) {
+                                                    const std::function<CaptionReader()>& reader) {
   std::optional<CaptionReader> r;
-  return open_indexed({.prepare = [&] { r.emplace(reader()); },
-                       .build =
-                           [&] {
-                             return build_pair_index(
-                                 source,
-                                 {.what = "captions",
-                                  .fingerprint = r->lines.fingerprint(),
-                                  .settings = r->lines.settings(),
-                                  .read = [&](const ExampleRecord& record) { return r->lines.read(record); },
-                                  .vocab_size = r->lines.vocab_size(),
-                                  .references = true});
-                           },
-                       .open =
-                           [&](const std::string& path) {
-                             return std::make_shared<CaptionDataset>(open_pair_index(source, path),
-                                                                     ImageSource(images), r->preprocess);
-                           }});
+  return open_indexed(
+      {.prepare = [&] { r.emplace(reader()); },
+       .build =
+           [&] {
+             return build_pair_index(
+                 source, {.what = "captions",
+                          .fingerprint = r->lines.fingerprint(),
+                          .settings = r->lines.settings(),
+                          .read = [&](const ExampleRecord& record) { return r->lines.read(record); },
+                          .vocab_size = r->lines.vocab_size(),
+                          .references = true});
+           },
+       .open =
+           [&](const std::string& path) {
+             return std::make_shared<CaptionDataset>(open_pair_index(source, path), r->inputs);
+           }});
 }
 
 }  // namespace redco

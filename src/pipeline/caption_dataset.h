@@ -1,7 +1,7 @@
-// Images with captions as a Dataset. Each Example has
-//   values["pixels"]  the model's input, [channels, height, width]
-//   ids["labels"]     the caption's tokens, the end token last
-//   text              {"image": name, "caption": text}, JSON
+// Images with captions, or recordings with their texts, as a Dataset. Each Example has
+//   values[FIELD]  the model's input: "pixels" [channels, height, width], "features" [bands, frames]
+//   ids["labels"]  the caption's tokens, the end token last
+//   text           {KEY: name, "caption": text}, JSON; KEY is "image" or "audio"
 // Captions are tokenized once. An image is read each time its example is requested.
 //
 // Files: JSONL {"image": "a.png", "caption": "..."}, or TSV and CSV with these columns. data.fields renames
@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,10 @@ namespace redco {
 class CaptionLines {
  public:
   // In settings, source is the image and target the caption. The tokenizer must outlive the object.
-  CaptionLines(const Tokenizer& tokenizer, PairSettings settings)
-      : tokenizer_(tokenizer), pairs_(tokenizer, std::move(settings)) {}
+  // prefix: the ids before each caption's, which then has none of the tokenizer's special tokens but the end
+  // token.
+  CaptionLines(const Tokenizer& tokenizer, PairSettings settings, std::optional<std::vector<i32>> prefix = {})
+      : tokenizer_(tokenizer), pairs_(tokenizer, std::move(settings)), prefix_(std::move(prefix)) {}
   // ContentsError with the reason, without the place.
   TokenizedExample read(const ExampleRecord& r) const;
   // A caption's ids, the end token last. ContentsError if there are none.
@@ -37,42 +40,75 @@ class CaptionLines {
   // CaptionDataset.
   Example caption_of(const std::string& json) const;
 
-  std::string fingerprint() const { return "captions " + pairs_.fingerprint(); }
+  std::string fingerprint() const;
   const PairSettings& settings() const { return pairs_.settings(); }
   i64 vocab_size() const { return tokenizer_.vocab_size(); }
 
  private:
+  std::vector<i32> target_ids(const std::string& text, bool* cut) const;
+
   const Tokenizer& tokenizer_;
   PairLines pairs_;
+  std::optional<std::vector<i32>> prefix_;
+};
+
+// What the captions belong to, by the names in the lines of data files.
+class CaptionedInputs {
+ public:
+  struct Words {
+    const char *key, *field;  // see above
+    const char* description;  // of one, in the log
+    const char* captions;     // in the log
+  };
+  virtual ~CaptionedInputs() = default;
+  virtual Words words() const = 0;
+  // The model's input of `name` in a line of a file in `folder`. ContentsErrors have the input's path.
+  // Thread-safe.
+  virtual std::vector<float> read(const std::string& name, const std::string& folder) const = 0;
+  // Differs if the inputs may differ.
+  virtual std::string fingerprint() const = 0;
+};
+
+class CaptionedImageFiles : public CaptionedInputs {
+ public:
+  // images: see ImageSource.
+  CaptionedImageFiles(const std::optional<std::string>& images, ImagePreprocess preprocess)
+      : images_(images), preprocess_(std::move(preprocess)) {}
+  Words words() const override { return {"image", "pixels", "image", "captions"}; }
+  std::vector<float> read(const std::string& name, const std::string& folder) const override {
+    return preprocess_(images_.read(name, folder), "[data] " + images_.where(name, folder));
+  }
+  std::string fingerprint() const override { return preprocess_.fingerprint(); }
+
+ private:
+  ImageSource images_;
+  ImagePreprocess preprocess_;
 };
 
 class CaptionDataset : public Dataset {
  public:
-  CaptionDataset(ExampleIndex index, ImageSource images, ImagePreprocess preprocess)
-      : index_(std::move(index)), images_(std::move(images)), preprocess_(std::move(preprocess)) {}
+  CaptionDataset(ExampleIndex index, std::shared_ptr<const CaptionedInputs> inputs)
+      : index_(std::move(index)), inputs_(std::move(inputs)) {}
   i64 size() const override { return index_.size(); }
   i64 length(i64 i) const override { return index_.entry(i).tokens; }  // of the caption
-  // ContentsError names the image and its line.
+  // ContentsError names the input and its line.
   Example get(i64 i) const override;
-  std::string fingerprint() const override { return index_.data_hash() + preprocess_.fingerprint(); }
+  std::string fingerprint() const override { return index_.data_hash() + inputs_->fingerprint(); }
   Reading reading() const override { return Reading::costly; }
   std::string describe() const override;
   const ExampleIndex& index() const { return index_; }
 
  private:
   ExampleIndex index_;
-  ImageSource images_;
-  ImagePreprocess preprocess_;
+  std::shared_ptr<const CaptionedInputs> inputs_;
 };
 
 struct CaptionReader {
   CaptionLines lines;
-  ImagePreprocess preprocess;
+  std::shared_ptr<const CaptionedInputs> inputs;
 };
-// Tokenizes the captions once, as make_pair_dataset(); reader() is called first, on every rank. images: see
-// ImageSource. Collective.
+// Tokenizes the captions once, as make_pair_dataset(); reader() is called first, on every rank. Collective.
 std::shared_ptr<const Dataset> make_caption_dataset(const PairSource& source,
-                                                    const std::function<CaptionReader()>& reader,
-                                                    const std::optional<std::string>& images);
+                                                    const std::function<CaptionReader()>& reader);
 
 }  // namespace redco

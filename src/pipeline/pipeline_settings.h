@@ -42,6 +42,7 @@ struct PipelineSettings {
   DiffusionSettings diffusion;
   EmbeddingSettings embedding;
   QuestionAnsweringSettings question_answering;
+  TranscriptionSettings transcription;
   // Generation settings of predict(): those of predict:, or in evaluations those of eval.generation.
   TextGeneration generation;
   // The job's `settings:`, a JSON object; the pipeline defines its keys.

@@ -1,5 +1,5 @@
-// The `embedding:` and `question_answering:` sections, with the names of sentence-transformers and
-// transformers.
+// The `embedding:`, `question_answering:` and `transcription:` sections, with the names of
+// sentence-transformers and transformers.
 #pragma once
 
 #include <optional>
@@ -116,6 +116,37 @@ struct QuestionAnsweringSettings {
          "with no_answer: the prediction is empty if the score of no answer exceeds that of the best answer by "
          "more than this")
         .on_resume(OnResume::free);
+  }
+};
+
+// Speech to text.
+struct TranscriptionSettings {
+  std::optional<std::string> language;
+  std::string task = "transcribe";
+  bool timestamps = false, cut_long = false;
+
+  void visit(SettingsVisitor& v) {
+    v.field(
+         "language", language,
+         "language of the recordings, as in the tokenizer's tokens: en for <|en|>; ~: the most likely one of "
+         "each recording. The training of a model with languages needs it")
+        .on_resume(OnResume::error)
+        .decided_by(DecidedBy::overridable);
+    v.field("task", task,
+            "text of a recording in a model with languages. transcribe: its words; translate: their "
+            "translation to English")
+        .one_of({"transcribe", "translate"})
+        .on_resume(OnResume::error)
+        .decided_by(DecidedBy::overridable);
+    v.field("timestamps", timestamps,
+            "times in predictions: each has the list `segments` of {start, end, text}, in seconds")
+        .on_resume(OnResume::free)
+        .decided_by(DecidedBy::job);
+    v.field("cut_long", cut_long,
+            "recordings of the training and evaluation data that are longer than the model's window lose "
+            "their end; false: they are an error. Requests of predict may have any length")
+        .on_resume(OnResume::error)
+        .decided_by(DecidedBy::job);
   }
 };
 

@@ -43,18 +43,17 @@ ImagePreprocess CaptionedImages::preprocess() const {
 
 std::shared_ptr<const Dataset> CaptionedImages::open(const DataRequest& r) const {
   return make_caption_dataset(
-      {r.files, r.evaluation, settings_->data.skip_bad, r.cache, text_.vocab_size()},
-      [&]() -> CaptionReader {
-        return {lines(pair_format(settings_->data, r.files)), preprocess()};
-      },
-      settings_->data.images);
+      {r.files, r.evaluation, settings_->data.skip_bad, r.cache, text_.vocab_size()}, [&]() -> CaptionReader {
+        return {lines(pair_format(settings_->data, r.files)),
+                std::make_shared<CaptionedImageFiles>(settings_->data.images, preprocess())};
+      });
 }
 
 std::vector<float> CaptionedImages::pixels(const std::string& name) const {
   std::call_once(opened_, [&] {
-    reader_.reset(new Reader{preprocess(), ImageSource(settings_->data.images)});
+    files_ = std::make_unique<const CaptionedImageFiles>(settings_->data.images, preprocess());
   });
-  return reader_->preprocess(reader_->source.read(name, "."), reader_->source.where(name, "."));
+  return files_->read(name, ".");
 }
 
 Example CaptionedImages::request(const std::string& json, const std::string& where) const {

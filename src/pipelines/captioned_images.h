@@ -47,12 +47,8 @@ class CaptionedImages {
   const Model& text_;
   const Tokenizer* tokenizer_;
   std::shared_ptr<const PipelineSettings> settings_;
-  struct Reader {
-    ImagePreprocess preprocess;
-    ImageSource source;
-  };
   mutable std::once_flag opened_;
-  mutable std::unique_ptr<const Reader> reader_;  // opened by the first request
+  mutable std::unique_ptr<const CaptionedImageFiles> files_;  // opened by the first request
 };
 
 }  // namespace redco

@@ -7,7 +7,7 @@
 #include "metrics/bleu.h"
 #include "metrics/chrf.h"
 #include "metrics/rouge.h"
-#include "metrics/text_metrics.h"
+#include "metrics/word_errors.h"
 #include "pipeline/scored_texts.h"
 
 namespace redco {
@@ -38,6 +38,10 @@ std::vector<std::pair<std::string, double>> text_scores(
   if (family == "chrf" || family == "chrf++")
     return {{family, chrf(predictions, references,
                           {.word_order = family == "chrf" ? 0 : 2, .lowercase = o.lowercase})}};
+  if (family == "wer" || family == "cer") {
+    const ErrorRates rates = error_rates(predictions, references);
+    return {{family, family == "wer" ? rates.wer() : rates.cer()}};
+  }
   REDCO_CHECK(family == "exact_match", "{}", family);
   double same = 0;
   for (std::size_t i = 0; i < predictions.size(); ++i)
@@ -51,10 +55,11 @@ bool asks_generation_metrics(const std::vector<std::string>& families) {
 }
 
 std::map<std::string, double> generation_metrics(const std::vector<std::string>& families,
-                                                 const std::vector<std::string>& outputs) {
+                                                 const std::vector<std::string>& outputs,
+                                                 const MetricFamilies& known) {
   const ScoredTexts texts = scored_texts(outputs);
   std::map<std::string, double> out;
-  for (const auto& [family, names] : built_in_text_metrics())
+  for (const auto& [family, names] : known)
     if (families.empty() || std::find(families.begin(), families.end(), family) != families.end())
       for (const auto& [name, value] : text_scores(family, texts.predictions, texts.references))
         out[name] = value;

@@ -111,6 +111,10 @@ std::string image_to_text(const std::string& family) {
   return family == "vision-encoder-decoder" ? "VisionEncoderDecoderModel" : "";
 }
 
+std::string speech_to_text(const std::string& family) {
+  return family == "whisper" ? "WhisperForConditionalGeneration" : "";
+}
+
 std::string diffusion_transformer(const std::string& family) {
   return family == "dit" ? "DiTForTextToImage" : "";
 }
@@ -141,6 +145,13 @@ const std::vector<PipelineInfo>& pipelines() {
        .metrics = built_in_text_metrics(),
        .scores_texts = true,
        .architecture = image_to_text,
+       .generates = true},
+      {.name = "transcription",
+       .make = make_transcription_pipeline,
+       .reads_files_only = true,
+       .metrics = speech_metrics(),
+       .scores_texts = true,
+       .architecture = speech_to_text,
        .generates = true},
       {.name = "classification",
        .make = make_classification_pipeline,

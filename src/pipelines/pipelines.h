@@ -68,6 +68,7 @@ std::map<std::string, double> wanted_metrics(const char* pipeline, const std::ve
 std::unique_ptr<Pipeline> make_lm_pipeline();
 std::unique_ptr<Pipeline> make_seq2seq_pipeline();
 std::unique_ptr<Pipeline> make_captioning_pipeline();
+std::unique_ptr<Pipeline> make_transcription_pipeline();
 std::unique_ptr<Pipeline> make_maml_pipeline();
 std::unique_ptr<Pipeline> make_rl_pipeline();
 std::unique_ptr<Pipeline> make_classification_pipeline();

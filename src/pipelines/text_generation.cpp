@@ -89,6 +89,8 @@ GenerationTokens generation_tokens(const std::string& folder, const std::string&
   if (!t.decoder_start) t.decoder_start = first(ids(j, from, "bos_token_id"));
   t.forced_bos = first(ids(j, from, "forced_bos_token_id"));
   t.forced_eos = first(ids(j, from, "forced_eos_token_id"));
+  t.suppress = ids(j, from, "suppress_tokens");
+  t.begin_suppress = ids(j, from, "begin_suppress_tokens");
   return t;
 }
 
@@ -108,11 +110,12 @@ Decode decoder_of(const Tokenizer& tokenizer) {
 std::vector<std::string> predict_text(const Model& model, const Tokenizer& tokenizer, const ParamTree& params,
                                       std::span<const Example> examples, const TextGeneration& g,
                                       const StepContext& ctx,
-                                      const std::function<Memory(std::span<const i64>)>& encode) {
+                                      const std::function<Memory(std::span<const i64>)>& encode,
+                                      Decode decode) {
   std::vector<GenerationPrompt> prompts;
   for (const Example& e : examples) {
     GenerationPrompt p{{}, e.ordinal};
-    if (!model.is_encoder_decoder()) {
+    if (!model.is_encoder_decoder() || e.ids.count("prompt") > 0) {
       p.ids = e.ids.at("prompt");
     } else if (g.tokens.decoder_start) {
       p.ids = {*g.tokens.decoder_start};
@@ -123,7 +126,7 @@ std::vector<std::string> predict_text(const Model& model, const Tokenizer& token
     }
     prompts.push_back(std::move(p));
   }
-  const Decode decode = decoder_of(tokenizer);
+  if (!decode) decode = decoder_of(tokenizer);
   const StopTexts stop(g.settings.stop, decode);
   TextStream stream(decode, stop);
   GenerateOptions o{.batch_size = g.batch_size, .encode = encode};
@@ -154,6 +157,18 @@ std::vector<std::string> predict_text(const Model& model, const Tokenizer& token
     out.push_back(j.dump(-1, ' ', false, Json::error_handler_t::replace));
   }
   return out;
+}
+
+Tensor example_values(std::span<const Example> examples, std::span<const i64> which, const std::string& field,
+                      const Shape& shape) {
+  std::vector<float> values;
+  for (const i64 i : which) {
+    const std::vector<float>& one = examples[static_cast<size_t>(i)].values.at(field);
+    values.insert(values.end(), one.begin(), one.end());
+  }
+  Shape all = shape;
+  all.insert(all.begin(), static_cast<i64>(which.size()));
+  return from_values(all, std::span<const float>(values));
 }
 
 Memory encode_text(const Model& model, const ParamTree& params, std::span<const Example> examples,

@@ -29,14 +29,21 @@ void require_causal_lm(const Model& model, const char* pipeline);
 // The text of an answer's tokens, without special tokens.
 Decode decoder_of(const Tokenizer& tokenizer);
 
-// Answers each example's ids["prompt"]. The decoder of an encoder-decoder model begins with decoder_start,
+// Answers each example's ids["prompt"]. The decoder of an encoder-decoder model begins with it, or without it
+// with decoder_start,
 // and `encode` returns its encoder's output for the examples. One JSON object each:
 //   {"prediction": text, "ids": [new tokens], "finish_reason": "eos" | "length" | "stop"}
 // with "score" for beams, and lists if there are several answers. The prediction ends before a stop text.
-std::vector<std::string> predict_text(
-    const Model& model, const Tokenizer& tokenizer, const ParamTree& params,
-    std::span<const Example> examples, const TextGeneration& g, const StepContext& ctx,
-    const std::function<Memory(std::span<const i64> examples)>& encode = {});
+// decode: of an answer's tokens; default: decoder_of().
+std::vector<std::string> predict_text(const Model& model, const Tokenizer& tokenizer, const ParamTree& params,
+                                      std::span<const Example> examples, const TextGeneration& g,
+                                      const StepContext& ctx,
+                                      const std::function<Memory(std::span<const i64> examples)>& encode = {},
+                                      Decode decode = {});
+
+// [n, shape...]: examples[which].values[field].
+Tensor example_values(std::span<const Example> examples, std::span<const i64> which, const std::string& field,
+                      const Shape& shape);
 
 // The encoder's output for examples[which].ids[field], padded on the right.
 Memory encode_text(const Model& model, const ParamTree& params, std::span<const Example> examples,

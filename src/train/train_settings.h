@@ -296,7 +296,7 @@ struct TrainSettings {
         .at_least(0)
         .below(1)
         .on_resume(OnResume::note)
-        .only_with("pipeline", {"lm", "seq2seq", "captioning", "classification"});
+        .only_with("pipeline", {"lm", "seq2seq", "captioning", "transcription", "classification"});
     v.choice("recompute", recompute, {{"none", Recompute::none}, {"block", Recompute::block}},
              "activation recomputation: block stores only the input of each transformer block and recomputes "
              "the rest in the backward pass, which needs less memory and more time; none stores all "

@@ -30,25 +30,29 @@ class Generations {
   }
 
  private:
+  bool speech() const { return model_.task() == ModelTask::speech_to_text; }
+  bool reads_values() const { return speech() || model_.task() == ModelTask::image_captioning; }
+
   // Reads the prompts; false if the file has none.
   bool load(const std::string& prefix) {
     const std::string ids = prefix.empty() ? "gen_input_ids" : prefix + "input_ids",
                       mask = prefix.empty() ? "gen_attention_mask" : prefix + "attention_mask";
     examples_.clear();
     heads_.clear();
-    if (model_.task() == ModelTask::image_captioning) {
-      if (!prefix.empty() || !expected_.has("pixel_values")) return false;
-      const Shape shape = expected_.shape("pixel_values");
-      if (shape.size() != 4)
-        throw ContentsError("[verify] {}: 'pixel_values' has shape {}, expected four dims", expected_.path(),
-                            to_string(shape));
-      const auto values = expected_.values("pixel_values");
+    if (reads_values()) {
+      const std::string input = speech() ? "input_features" : "pixel_values";
+      if (!prefix.empty() || !expected_.has(input)) return false;
+      const Shape shape = expected_.shape(input);
+      if (shape.size() != (speech() ? 3 : 4))
+        throw ContentsError("[verify] {}: '{}' has shape {}, expected {} dims", expected_.path(), input,
+                            to_string(shape), speech() ? 3 : 4);
+      const auto values = expected_.values(input);
       image_ = Shape(shape.begin() + 1, shape.end());
       const i64 size = numel(image_);
       for (i64 r = 0; r < shape[0]; ++r) {
         Example e;
         e.ordinal = r;
-        e.values["pixels"].assign(values.begin() + r * size, values.begin() + (r + 1) * size);
+        e.values["input"].assign(values.begin() + r * size, values.begin() + (r + 1) * size);
         examples_.push_back(std::move(e));
       }
     } else {
@@ -93,17 +97,9 @@ class Generations {
   }
 
   Memory encode(std::span<const i64> which) const {
-    if (model_.task() != ModelTask::image_captioning)
-      return encode_text(model_, params_, examples_, which, "prompt");
-    std::vector<float> pixels;
-    for (const i64 i : which) {
-      const auto& v = examples_[i].values.at("pixels");
-      pixels.insert(pixels.end(), v.begin(), v.end());
-    }
-    Shape shape = image_;
-    shape.insert(shape.begin(), static_cast<i64>(which.size()));
+    if (!reads_values()) return encode_text(model_, params_, examples_, which, "prompt");
     EncoderInputs in;
-    in.pixel_values = from_values(shape, std::span<const float>(pixels));
+    (speech() ? in.features : in.pixel_values) = example_values(examples_, which, "input", image_);
     return {model_.encode(params_, in, {}), {}};
   }
 
@@ -149,7 +145,7 @@ class Generations {
   std::vector<Example> examples_;
   std::vector<GenerationPrompt> prompts_;
   std::vector<std::vector<i32>> heads_;  // the beginnings of the file's rows of ids
-  Shape image_;
+  Shape image_;                          // of an image, or of a recording
 };
 
 }  // namespace

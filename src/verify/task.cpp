@@ -63,6 +63,10 @@ Tensor read_values(const Expected& e, const std::string& name) {
   const std::vector<float> floats(values.begin(), values.end());
   return from_values(e.shape(name), std::span(floats), batch_layout());
 }
+// Images, or the log-mel energies of recordings.
+bool reads_values(const Model& model) {
+  return reads_images(model) || model.task() == ModelTask::speech_to_text;
+}
 Tensor read_images(const Expected& e) { return read_values(e, "pixel_values"); }
 
 // Noisy images `pixel_values`, their times `features` [B, 1], captions `input_ids` with `attention_mask`, and
@@ -174,8 +178,8 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e, const std::st
     throw ContentsError("[verify] {}: a {} model needs 'decoder_input_ids' or 'labels'", e.path(),
                         name_of(model.task()));
   if (model.task() == ModelTask::image_text_contrastive) return read_pair_inputs(model, e);
-  const bool images = reads_images(model);
-  if (!images && model.n_features() == 0) e.check_ids("input_ids", model.vocab_size());
+  const bool values = reads_values(model);
+  if (!values && model.n_features() == 0) e.check_ids("input_ids", model.vocab_size());
   if (model.task() == ModelTask::text_to_image) return read_image_inputs(e);
   if (is_encoder(model)) {
     in = read_encoder_inputs(model, e);
@@ -183,13 +187,16 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e, const std::st
     return in;
   }
   Tensor ids, key_mask;
-  if (images) {
+  if (reads_images(model)) {
     in.encoder.pixel_values = read_images(e);
+  } else if (values) {
+    in.encoder.features = read_values(e, "input_features");
   } else {
     ids = from_ids(e.shape("input_ids"), e.ids("input_ids"), rows);
     key_mask = from_ids(ids.shape(), ids_like(e, "attention_mask", "input_ids", 1), rows);
   }
-  const i64 B = images ? in.encoder.pixel_values.size(0) : ids.size(0);
+  const Tensor& source = reads_images(model) ? in.encoder.pixel_values : values ? in.encoder.features : ids;
+  const i64 B = source.size(0);
 
   const std::string decoded = !two                         ? "input_ids"
                               : e.has("decoder_input_ids") ? "decoder_input_ids"
@@ -201,7 +208,7 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e, const std::st
                         to_string(shape), B);
   const i64 T = shape[1];
   if (two) {
-    if (!images) in.encoder = {.input_ids = ids, .key_mask = key_mask};
+    if (!values) in.encoder = {.input_ids = ids, .key_mask = key_mask};
     std::vector<i32> decoder_ids;
     if (decoded == "labels") {
       for (i64 r = 0; r < shape[0]; ++r)
@@ -214,7 +221,7 @@ TaskInputs read_task_inputs(const Model& model, const Expected& e, const std::st
     }
     in.decoder.input_ids = from_ids(shape, decoder_ids, rows);
     in.decoder.memory_mask = key_mask;
-    if (!images) in.encoder_mask = read_mask(e, "attention_mask", "input_ids");
+    if (!values) in.encoder_mask = read_mask(e, "attention_mask", "input_ids");
   } else {
     in.decoder.input_ids = ids;
   }

@@ -238,7 +238,7 @@ TEST(ImageSource, DecodesImagesInTexts) {
   for (const std::string name : {"rgb.png", "rgb.jpg", "codes.gif"}) {
     const std::string file = slurp(std::string(REDCO_FIXTURES) + "/images/" + name);
     const Image expected = decode_image(file, name);
-    const std::string text = image_text_of(file).value();
+    const std::string text = media_text_of(file).value();
     EXPECT_EQ(paths.read(text, ".").pixels, expected.pixels) << name;
     EXPECT_EQ(paths.read("data:image/png" + text.substr(5), ".").pixels, expected.pixels) << name;
     if (name != "rgb.jpg" || text.size() > 5000)
@@ -246,12 +246,12 @@ TEST(ImageSource, DecodesImagesInTexts) {
     EXPECT_THAT(error_text<ContentsError>([&] { paths.read(text.substr(0, 40) + "!", "."); }),
                 HasSubstr("[data] data:;base64,"));
   }
-  EXPECT_FALSE(image_text_of("RIFF....WEBP"));
-  EXPECT_FALSE(image_file_in("/9j/x.png", ""));
+  EXPECT_FALSE(media_text_of("RIFF....WEBP"));
+  EXPECT_FALSE(media_file_in("/9j/x.png", ""));
   nlohmann::ordered_json image = {{"bytes", nullptr}, {"path", "a.png"}},
                          other = {{"bytes", 3}, {"path", "a"}};
-  join_image_parts(image);
-  join_image_parts(other);
+  join_media_parts(image);
+  join_media_parts(other);
   EXPECT_EQ(image, "a.png");
   EXPECT_EQ(other.size(), 2u);
 }

@@ -48,9 +48,10 @@ TEST_P(ComputesInBf16, UpToRounding) {
 INSTANTIATE_TEST_SUITE_P(Families, ComputesInBf16,
                          ::testing::Values("gpt2", "gptj", "opt", "opt-postnorm", "llama", "qwen3", "gemma2",
                                            "mixtral", "t5-v1_1", "bart", "bert-seqcls", "bert-mlm", "vit",
-                                           "vit-gpt2", "performer", "mlp-mixer", "mlp", "mistral-window",
-                                           "mamba2", "dit", "granitemoehybrid", "nemotron_h", "qwen3_next",
-                                           "bloom", "cohere2", "deepseek_v3", "falcon_h1", "lfm2", "mamba"),
+                                           "whisper", "vit-gpt2", "performer", "mlp-mixer", "mlp",
+                                           "mistral-window", "mamba2", "dit", "granitemoehybrid",
+                                           "nemotron_h", "qwen3_next", "bloom", "cohere2", "deepseek_v3",
+                                           "falcon_h1", "lfm2", "mamba"),
                          [](const auto& info) {
                            std::string text = info.param;
                            std::replace(text.begin(), text.end(), '-', '_');

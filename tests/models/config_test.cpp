@@ -58,7 +58,7 @@ Json minimal(const std::string& family) {
     return {{"model_type", family}, {"vocab_size", 11}, {"d_model", 8},
             {"d_ff", 16},           {"num_layers", 2},  {"num_heads", 2}};
   if (family == "bart" || family == "mbart" || family == "marian" || family == "pegasus" ||
-      family == "m2m_100")
+      family == "m2m_100" || family == "whisper")
     return {{"model_type", family},         {"vocab_size", 11},      {"d_model", 8},
             {"encoder_layers", 2},          {"decoder_layers", 2},   {"encoder_attention_heads", 2},
             {"decoder_attention_heads", 2}, {"encoder_ffn_dim", 16}, {"decoder_ffn_dim", 16}};
@@ -526,6 +526,10 @@ TEST(ModelConfigs, UnsupportedValuesAreErrorsWithTheSupportedOnes) {
       {"bart", {{"encoder_layerdrop", 1.5}}, "[0, 1)"},
       {"bart", {{"normalize_before", true}}, "supported: false"},
       {"bart", {{"activation_dropout", 1.5}}, "[0, 1)"},
+      {"whisper", {{"apply_spec_augment", true}}, "supported: false"},
+      {"whisper",
+       {{"d_model", 2}, {"encoder_attention_heads", 1}, {"decoder_attention_heads", 1}},
+       "expected an even number of at least 4"},
       {"bert", {{"architectures", {"BertForNextSentencePrediction"}}}, "supported: BertForMaskedLM"},
       {"mpnet", {{"relative_attention_num_buckets", 64}}, "supported: 32"},
       {"mpnet", {{"max_position_embeddings", 2}}, "expected more than 2"},

@@ -34,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(
     Families, Fixtures,
     ::testing::Combine(::testing::Values("gpt2", "gptj", "opt", "llama", "t5", "t5-v1_1", "bart",
                                          "bert-seqcls", "bert-mlm", "roberta-seqcls", "vit", "vit-gpt2",
-                                         "mlp-mixer", "performer", "mlp", "mamba2", "dit", "deit",
+                                         "whisper", "mlp-mixer", "performer", "mlp", "mamba2", "dit", "deit",
                                          "deit-teacher", "dinov2", "dinov2-gated"),
                        ::testing::ValuesIn(kMeshes)),
     param_name);
@@ -291,10 +291,10 @@ INSTANTIATE_TEST_SUITE_P(Families, RandomRules,
                          ::testing::Values("gpt2", "gptj", "opt", "opt-postnorm", "llama", "llama-tied-bias",
                                            "qwen2-window", "qwen3", "gemma3", "mixtral", "t5", "bart",
                                            "bert-mlm", "bert-seqcls", "vit", "vit-gpt2", "mlp-mixer",
-                                           "performer", "mlp", "mamba2", "granitemoehybrid", "nemotron_h",
-                                           "qwen3_next", "gpt_neox", "olmo2", "stablelm", "qwen2_moe",
-                                           "deepseek_v3", "gpt_oss", "apertus", "falcon_h1", "lfm2", "mamba",
-                                           "phimoe"),
+                                           "whisper", "performer", "mlp", "mamba2", "granitemoehybrid",
+                                           "nemotron_h", "qwen3_next", "gpt_neox", "olmo2", "stablelm",
+                                           "qwen2_moe", "deepseek_v3", "gpt_oss", "apertus", "falcon_h1",
+                                           "lfm2", "mamba", "phimoe"),
                          fixture_name);
 
 // Blocks that keep only their input give the same gradients as blocks that keep all activations.
@@ -307,7 +307,7 @@ TEST(Recompute, GivesTheSameGradients) {
     EXPECT_EQ(run_model(fixture(name), {1, 2}, {.recompute = true}), kept);
   }
   // The memory and the bias table are used by several blocks; their gradients are summed in another order.
-  for (const char* name : {"t5", "bart", "vit-gpt2"}) {
+  for (const char* name : {"t5", "bart", "vit-gpt2", "whisper"}) {
     SCOPED_TRACE(name);
     expect_matches(fixture(name), run_model(fixture(name), {1, 2}, {.recompute = true}));
   }

@@ -78,6 +78,13 @@ TEST(Presets, HaveThePublishedNumberOfParameters) {
                                              {"flan-t5-xxl", 11135332352},
                                              {"bart-base", 139420416},
                                              {"bart-large", 406291456},
+                                             // without the table of the encoder's positions
+                                             {"whisper-tiny", 37184640},
+                                             {"whisper-base", 71825920},
+                                             {"whisper-small", 240582912},
+                                             {"whisper-medium", 762321920},
+                                             {"whisper-large-v3", 1541570560},
+                                             {"whisper-large-v3-turbo", 806958080},
                                              {"bert-base-uncased", 109514298},
                                              {"bert-large-uncased", 335174458},
                                              {"roberta-base", 124697433},

@@ -244,7 +244,7 @@ ArrowValues::Json ArrowValues::stored(const ArrowField& f, const ArrowArray& a, 
   Json object = Json::object();
   for (std::size_t k = 0; k < f.children.size(); ++k)
     object[f.children[k].name] = value(f.children[k], a.children[k], i);
-  join_image_parts(object);
+  join_media_parts(object);
   return object;
 }
 

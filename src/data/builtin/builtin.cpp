@@ -15,6 +15,7 @@
 #include "data/builtin/builtin_labelled.h"
 #include "data/builtin/builtin_sentences.h"
 #include "data/builtin/drawn_images.h"
+#include "data/builtin/made_sounds.h"
 #include "data/index/cached_index.h"
 #include "data/index/epoch_order.h"
 
@@ -181,6 +182,17 @@ std::string glyphs(bool evaluation) {
   return image_lines(evaluation, 2000, 400, "glyphs", "label", glyph_label);
 }
 
+// Names of made recordings, with their texts.
+std::string tones(bool evaluation) {
+  constexpr i64 train = 2000, eval = 200;
+  std::string out;
+  for (i64 k = evaluation ? train : 0; k < (evaluation ? train + eval : train); ++k)
+    out += fmt::format(R"({{"audio": "sounded:digits/{}", "text": "{}"}})"
+                       "\n",
+                       k, sounded_digits(k));
+  return out;
+}
+
 struct Builtin {
   const char* name;
   std::string (*lines)(bool evaluation);  // JSONL
@@ -192,6 +204,7 @@ constexpr Builtin kBuiltins[] = {{"chat", chat_lines},
                                  {"sort", sorted},
                                  {"shapes", shapes},
                                  {"glyphs", glyphs},
+                                 {"tones", tones},
                                  {"reviews", review_lines},
                                  {"statements", statement_lines},
                                  {"shopping", shopping_lines},

@@ -22,6 +22,7 @@ std::vector<std::string> builtin_names();
 //                    4000 and 200 pairs: a string of letters, and the same string copied, reversed or sorted
 //   builtin:shapes   4000 and 200 drawn images with captions, which follow from the image
 //   builtin:glyphs   2000 and 400 drawn images of ten signs, with labels
+//   builtin:tones    2000 and 200 made recordings of digits (data/builtin/made_sounds.h)
 //   builtin:reviews, builtin:statements
 //                    2000 and 200 texts, and text pairs, with labels
 //   builtin:shopping, builtin:ages, builtin:function

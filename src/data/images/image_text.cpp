@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/base64.h"
+#include "data/audio/decode_audio.h"
 
 namespace redco {
 
@@ -17,12 +18,14 @@ constexpr std::size_t kLongestPath = 4096;
 
 }  // namespace
 
-std::optional<std::string> image_text_of(std::string_view bytes) {
-  if (std::ranges::none_of(kBegins, [&](std::string_view b) { return bytes.starts_with(b); })) return {};
+std::optional<std::string> media_text_of(std::string_view bytes) {
+  if (std::ranges::none_of(kBegins, [&](std::string_view b) { return bytes.starts_with(b); }) &&
+      !is_audio(bytes))
+    return {};
   return std::string(kScheme) + std::string(kBase64) + encode_base64(bytes);
 }
 
-std::optional<std::string> image_file_in(std::string_view text, const std::string& where) {
+std::optional<std::string> media_file_in(std::string_view text, const std::string& where) {
   if (text.starts_with(kScheme)) {
     const std::size_t at = text.substr(0, kLongestPath).find(kBase64);
     if (at == std::string_view::npos) return {};
@@ -35,7 +38,7 @@ std::optional<std::string> image_file_in(std::string_view text, const std::strin
   return decode_base64(text, where);
 }
 
-void join_image_parts(nlohmann::ordered_json& value) {
+void join_media_parts(nlohmann::ordered_json& value) {
   if (!value.is_object() || value.size() != 2 || !value.contains("bytes") || !value.contains("path")) return;
   const auto text = [](const nlohmann::ordered_json& part) { return part.is_string() || part.is_null(); };
   if (!text(value["bytes"]) || !text(value["path"])) return;

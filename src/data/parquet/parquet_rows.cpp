@@ -74,7 +74,7 @@ class RowAssembly {
     }
     RowJson object = RowJson::object();
     for (const ParquetNode& c : n.children) object[c.name] = value(c);
-    join_image_parts(object);
+    join_media_parts(object);
     return object;
   }
 

@@ -10,9 +10,10 @@
 namespace redco {
 
 CellJson text_cell(std::string_view bytes, bool is_text, const std::string& column) {
+  if (!is_text)
+    if (const auto file = media_text_of(bytes)) return *file;
   if (is_utf8(bytes)) return std::string(bytes);
   if (is_text) throw ContentsError("column {} has a text that is not UTF-8", column);
-  if (const auto image = image_text_of(bytes)) return *image;
   return nullptr;
 }
 

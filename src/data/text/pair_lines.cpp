@@ -179,8 +179,9 @@ std::unique_ptr<ExampleRecords> open_pairs(const std::vector<std::string>& paths
   const bool rewrites = RecordMap(d, true).rewrites();
   if (rewrites && s.format == "parallel")
     throw UsageError("[data] data.where and templates need records with keys; data.format=parallel has none");
-  if (s.format == "jsonl" && !rewrites) return std::make_unique<LineRecords>(paths);
-  if (s.format == "json" || s.format == "parquet" || s.format == "arrow" || rewrites)
+  const bool described = std::ranges::any_of(paths, is_image_table);
+  if (s.format == "jsonl" && !rewrites && !described) return std::make_unique<LineRecords>(paths);
+  if (s.format == "json" || s.format == "parquet" || s.format == "arrow" || rewrites || described)
     return std::make_unique<FileRecords>(paths, d);
   if (s.format != "parallel") return std::make_unique<TableRecords>(paths, s);
   if (paths.size() % 2 != 0)

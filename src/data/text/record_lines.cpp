@@ -62,7 +62,8 @@ class JudgedFile : public ObjectFile<Reader> {
   std::string problem() const override { return this->reader_.problem(); }
 };
 
-// The table of an image folder of the library datasets: file_name is the image, text its caption.
+// The table of a folder of images or recordings of the library datasets: file_name is the file, text its
+// caption.
 class ImageTable : public RecordFile {
  public:
   explicit ImageTable(std::unique_ptr<RecordFile> table) : table_(std::move(table)) {}
@@ -70,7 +71,8 @@ class ImageTable : public RecordFile {
     if (!table_->next(json)) return false;
     Json row = Json::parse(json, nullptr, false);
     if (!row.is_object() || !row.contains("file_name")) return true;
-    for (const auto& [name, usual] : {std::pair("file_name", "image"), std::pair("text", "caption")})
+    for (const auto& [name, usual] :
+         {std::pair("file_name", "image"), std::pair("file_name", "audio"), std::pair("text", "caption")})
       if (row.contains(name) && !row.contains(usual)) row[usual] = Json(row[name]);
     json = dump(row);
     return true;

@@ -51,14 +51,18 @@ bool WebdatasetSamples::next(std::string& json) {
     any = true;
     key_ = key;
     const auto text = [&] { return members_.read(static_cast<i64>(LineReader::kMaxLine)); };
-    if (is_image_name("x." + ending)) {
+    const auto place = [&](const char* what) {
       if (members_.is_compressed())
         throw ContentsError(
-            "{}: images in a compressed archive; redco reads images from their places in a plain one. Unpack it: "
+            "{}: {} in a compressed archive; redco reads {} from their places in a plain one. Unpack it: "
             "gunzip or unzstd",
-            members_.path());
-      sample["image"] =
-          TarPlace{file_name(members_.path()), members_.offset(), members_.size(), members_.name()}.text();
+            members_.path(), what, what);
+      return TarPlace{file_name(members_.path()), members_.offset(), members_.size(), members_.name()}.text();
+    };
+    if (is_image_name("x." + ending)) {
+      sample["image"] = place("images");
+    } else if (ending == "wav" || ending == "flac" || ending == "mp3" || ending == "ogg") {
+      sample["audio"] = place("recordings");
     } else if (ending == "txt") {
       sample["text"] = sample["caption"] = text();
     } else if (ending == "cls") {
@@ -75,9 +79,11 @@ bool WebdatasetSamples::next(std::string& json) {
         problem_ = fmt::format("{}: {}", excerpt(members_.name()), e.what());
       }
     } else {
-      log_once(LogLevel::info,
-               fmt::format("[data] {}: files .{} are not read; expected images, .txt, .cls and .json",
-                           members_.path(), excerpt(ending)));
+      log_once(
+          LogLevel::info,
+          fmt::format(
+              "[data] {}: files .{} are not read; expected images, recordings (.wav, .flac, .mp3, .ogg), .txt, .cls and .json",
+              members_.path(), excerpt(ending)));
     }
   }
   if (!any) return false;

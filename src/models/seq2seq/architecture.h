@@ -1,5 +1,5 @@
-// The switches of the encoder-decoder model of BART's descendants (seq2seq.h). A family is a function that
-// reads a config into this table.
+// The switches of the encoder-decoder model of BART's descendants and Whisper (seq2seq.h). A family is a
+// function that reads a config into this table.
 #pragma once
 
 #include <string>
@@ -15,6 +15,9 @@ enum class SourcePositions : std::uint8_t {
   // The same with frequencies between 1 and 1 / 10000 (tensor2tensor), counted from padding_row + 1; padding
   // tokens have row padding_row, of zeros.
   counted_sinusoids,
+  // The encoder's from 0 on in a table of these sinusoids, which files hold and training does not change; the
+  // decoder's are learned rows from 0 on.
+  stored_sinusoids,
 };
 
 struct StackSettings {
@@ -39,6 +42,10 @@ struct Seq2SeqArchitecture {
   bool pre_norm = false;        // norms before each part instead of after it, and one after the last layer
   bool embedding_norm = false;  // a norm after the embedding
   bool logits_bias = true;      // a buffer that is added to the logits
+  bool key_bias = true;         // of the projections of keys
+  // The encoder's input is a recording, which two convolutions over time read, with half as many positions.
+  // Then the decoder alone has an embedding of tokens. bands 0: the input is text.
+  AudioShape audio{};
 };
 
 }  // namespace redco

@@ -31,7 +31,7 @@ Seq2SeqArchitecture read_seq2seq_keys(ModelConfig& c, const Seq2SeqDefaults& d) 
   s.encoder.layer_dropout = c.rate_or("encoder_layerdrop", d.layer_dropout);
   s.decoder.layer_dropout = c.rate_or("decoder_layerdrop", d.layer_dropout);
   s.activation = c.activation_or("activation_function", d.activation);
-  s.dropout = c.rate_or("dropout", 0.1);
+  s.dropout = c.rate_or("dropout", d.dropout);
   s.attention_dropout = c.rate_or("attention_dropout", d.attention_dropout);
   s.activation_dropout = c.rate_or("activation_dropout", 0);
   if (c.boolean_or("scale_embedding", d.scales_embedding))
@@ -114,6 +114,29 @@ Seq2SeqArchitecture read_m2m_100(ModelConfig& c) {
   if (s.padding < 0) c.fail("pad_token_id", "expected a token's id; positions are counted from it");
   if (s.width < 4 || s.width % 2 != 0)
     c.fail("d_model", "expected an even number of at least 4, for sinusoids");
+  return s;
+}
+
+// Whisper (Radford et al. 2022): speech to text. Keys are projected without bias, positions of the encoder
+// are a stored table.
+Seq2SeqArchitecture read_whisper(ModelConfig& c) {
+  constexpr i32 kStart = 50257;
+  const bool usual = c.integer("vocab_size") > kStart;
+  Seq2SeqArchitecture s = read_seq2seq_keys(
+      c, {.start_token = usual ? std::optional(kStart) : std::nullopt, .padding = 50256, .dropout = 0});
+  s.positions = SourcePositions::stored_sinusoids;
+  s.pre_norm = true;
+  s.logits_bias = s.key_bias = false;
+  s.max_length = c.integer_or("max_target_positions", 448);
+  s.audio = {c.integer_or("num_mel_bins", 80), 2 * c.integer_or("max_source_positions", 1500)};
+  if (s.width < 4 || s.width % 2 != 0)
+    c.fail("d_model", "expected an even number of at least 4, for sinusoids");
+  c.expect("scale_embedding", {"false"});
+  c.expect("apply_spec_augment", {"false"});
+  c.expect("use_weighted_layer_sum", {"false"});
+  // Of spectral augmentation, of another task's head, and of the alignment of words.
+  c.inert({"mask_time_prob", "mask_time_length", "mask_time_min_masks", "mask_feature_prob",
+           "mask_feature_length", "mask_feature_min_masks", "classifier_proj_size", "median_filter_width"});
   return s;
 }
 

@@ -6,18 +6,22 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "models/attention_block.h"
 #include "models/positions.h"
 #include "models/spec_builder.h"
 #include "nn/random_scope.h"
+#include "ops/conv.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
+#include "ops/shape.h"
 
 namespace redco {
 
 namespace {
 
 constexpr i64 kFirstRow = 2;  // the first two rows of the position tables are not used
+constexpr i64 kTaps = 3;      // of a convolution over time
 constexpr const char* kShared = "model.shared.weight";
 
 class Seq2Seq : public Model {
@@ -25,7 +29,8 @@ class Seq2Seq : public Model {
   Seq2Seq(ModelConfig& c, Seq2SeqArchitecture architecture) : arch_(std::move(architecture)) {
     const Seq2SeqArchitecture& s = arch_;
     family_ = s.family;
-    task_ = ModelTask::seq2seq_lm;
+    task_ = listens() ? ModelTask::speech_to_text : ModelTask::seq2seq_lm;
+    audio_shape_ = s.audio;
     vocab_size_ = s.vocab_size;
     max_length_ = s.max_length;
     hidden_size_ = s.width;
@@ -44,25 +49,30 @@ class Seq2Seq : public Model {
     ApplyOptions own = o;
     own.cache = nullptr;
     const StackSettings& e = arch_.encoder;
-    const Tensor x = run(p, e, in.input_ids, in.positions, own,
-                         [this, mask = in.key_mask, own](const ParamTree& q, i64 i, const Tensor& h) {
-                           const StackSettings& e = arch_.encoder;
-                           return feed_forward(q, e, i, attend_to_itself(q, e, i, h, mask, own), own);
-                         });
+    const auto embed = [&] {
+      return listens() ? listened(p, in.features) : embedded(p, e, in.input_ids, in.positions);
+    };
+    const Tensor x =
+        run(p, e, embed, own, [this, mask = in.key_mask, own](const ParamTree& q, i64 i, const Tensor& h) {
+          const StackSettings& e = arch_.encoder;
+          return feed_forward(q, e, i, attend_to_itself(q, e, i, h, mask, own), own);
+        });
     return gather_tokens(own, x);
   }
 
   Tensor decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
     // Positions that are counted from the padding depend on the ids, which are whole without a cache.
     const bool by_ids = arch_.positions == SourcePositions::counted_sinusoids && !o.cache;
-    Tensor x = run(p, arch_.decoder, in.input_ids, by_ids ? Tensor() : in.positions, o,
-                   [this, in, o](const ParamTree& q, i64 i, const Tensor& h) {
-                     const StackSettings& d = arch_.decoder;
-                     const Tensor y = attend_to_itself(q, d, i, h, in.key_mask, o);
-                     return feed_forward(q, d, i, attend_to_memory(q, i, y, in, o), o);
-                   });
+    const auto embed = [&] {
+      return embedded(p, arch_.decoder, in.input_ids, by_ids ? Tensor() : in.positions);
+    };
+    Tensor x = run(p, arch_.decoder, embed, o, [this, in, o](const ParamTree& q, i64 i, const Tensor& h) {
+      const StackSettings& d = arch_.decoder;
+      const Tensor y = attend_to_itself(q, d, i, h, in.key_mask, o);
+      return feed_forward(q, d, i, attend_to_memory(q, i, y, in, o), o);
+    });
     Scope s("lm_head");
-    const Tensor y = lm_head(p, "lm_head", gather_tokens(o, x), o);
+    const Tensor y = lm_head(p, head(), gather_tokens(o, x), o);
     return o.head && arch_.logits_bias ? y + p["final_logits_bias"] : y;
   }
 
@@ -88,12 +98,12 @@ class Seq2Seq : public Model {
   // A model without head is saved without the prefix. Sinusoids are computed, whether files hold them or not.
   std::string canonical_name(const std::string& stored) const override {
     const bool known =
-        stored.starts_with("model.") || stored.starts_with("lm_head.") || stored == "final_logits_bias";
+        stored.starts_with("model.") || stored.starts_with(head()) || stored == "final_logits_bias";
     if (!known) return canonical_name("model." + stored);
     if (stored.ends_with("coder.version")) return "";
     const bool table =
         stored.ends_with("embed_positions.weight") || stored.ends_with("embed_positions.weights");
-    if (arch_.positions != SourcePositions::learned && table) return "";
+    if (!sinusoids_.empty() && table) return "";
     return stored;
   }
 
@@ -102,25 +112,46 @@ class Seq2Seq : public Model {
     return "model." + s.name + "." + rest;
   }
   static std::string layer(const StackSettings& s, i64 i) { return at(s, fmt::format("layers.{}", i)); }
+  bool listens() const { return arch_.audio.bands > 0; }
+  const char* head() const { return listens() ? "proj_out" : "lm_head"; }
+  std::string tokens() const { return listens() ? at(arch_.decoder, "embed_tokens.weight") : kShared; }
   i64 first_row() const {
-    if (arch_.positions == SourcePositions::sinusoids) return 0;
+    if (arch_.positions == SourcePositions::sinusoids || listens()) return 0;
     return arch_.positions == SourcePositions::learned ? kFirstRow : arch_.padding + 1;
   }
 
   void declare() {
     const Seq2SeqArchitecture& s = arch_;
     SpecBuilder b(params_);
-    b.embedding(kShared, s.vocab_size, s.width, s.std, s.padding);
+    b.embedding(tokens(), s.vocab_size, s.width, s.std, s.padding);
+    if (listens()) declare_convolutions(b);
     declare_stack(b, s.encoder);
     declare_stack(b, s.decoder);
     if (s.tied) {
       for (const StackSettings* stack : {&s.encoder, &s.decoder})
-        b.tie(at(*stack, "embed_tokens.weight"), kShared);
-      b.tie("lm_head.weight", kShared);
+        if (!listens()) b.tie(at(*stack, "embed_tokens.weight"), kShared);
+      b.tie(std::string(head()) + ".weight", tokens());
     } else {
-      b.linear("lm_head", s.vocab_size, s.width, false, s.std).role = Role::head;
+      b.linear(head(), s.vocab_size, s.width, false, s.std).role = Role::head;
     }
     if (s.logits_bias) b.buffer("final_logits_bias", {1, s.vocab_size}, ParamKind::bias);
+  }
+
+  // The convolutions over time, and the table of the encoder's positions.
+  void declare_convolutions(SpecBuilder& b) {
+    const auto& [bands, frames] = arch_.audio;
+    const std::string table = at(arch_.encoder, "embed_positions.weight");
+    for (const auto& [name, in] : {std::pair("conv1", bands), std::pair("conv2", arch_.width)}) {
+      b.add(at(arch_.encoder, name) + std::string(".weight"), {arch_.width, in, kTaps}, ParamKind::conv,
+            {Init::Kind::normal, arch_.std});
+      b.add(at(arch_.encoder, name) + std::string(".bias"), {arch_.width}, ParamKind::bias,
+            {Init::Kind::zeros, 0});
+    }
+    b.buffer(table, {frames / 2, arch_.width}, ParamKind::embedding);
+    params_.specs.back().precise = true;
+    params_.specs.back().init = {.kind = Init::Kind::values,
+                                 .values = std::make_shared<const std::vector<float>>(
+                                     counted_sinusoid_rows(frames / 2, arch_.width, -1))};
   }
 
   void declare_stack(SpecBuilder& b, const StackSettings& s) {
@@ -129,14 +160,15 @@ class Seq2Seq : public Model {
     const double std = a.std;
     const auto [H, K, D] = s.heads;
     const HeadsOf q{0, H, K, D, false}, kv{0, H, K, D, true}, o{1, H, K, D, false};
-    if (!a.tied) b.embedding(at(s, "embed_tokens.weight"), a.vocab_size, C, std, a.padding);
+    if (!a.tied && !listens()) b.embedding(at(s, "embed_tokens.weight"), a.vocab_size, C, std, a.padding);
     if (a.positions == SourcePositions::learned)
       b.positions(at(s, "embed_positions.weight"), a.max_length + kFirstRow, C, std);
+    if (listens() && s.decoder) b.positions(at(s, "embed_positions.weight"), a.max_length, C, std);
     if (a.embedding_norm) declare_norm(b, at(s, "layernorm_embedding"), C, norm_);
     for (i64 i = 0; i < s.layers; ++i) {
       const std::string h = layer(s, i);
       const auto attention = [&](const std::string& name) {
-        b.linear(name + ".k_proj", C, C, true, std, false, kv);
+        b.linear(name + ".k_proj", C, C, a.key_bias, std, false, kv);
         b.linear(name + ".v_proj", C, C, true, std, false, kv);
         b.linear(name + ".q_proj", C, C, true, std, false, q);
         b.linear(name + ".out_proj", C, C, true, std, false, o);
@@ -151,19 +183,41 @@ class Seq2Seq : public Model {
     if (a.pre_norm) declare_norm(b, at(s, "layer_norm"), C, norm_);
   }
 
-  // Embeddings and blocks; apply_block(params, i, x) is block i. Positions that are not given count padding
-  // too, unless the family counts them from the ids.
-  template <class Block>
-  Tensor run(const ParamTree& p, const StackSettings& s, const Tensor& ids, const Tensor& positions,
-             const ApplyOptions& o, const Block& apply_block) const {
+  // Tokens with their positions, [B, T, C]. Positions that are not given count padding too, unless the family
+  // counts them from the ids.
+  Tensor embedded(const ParamTree& p, const StackSettings& s, const Tensor& ids,
+                  const Tensor& positions) const {
+    Tensor x = embedding(p[at(s, "embed_tokens.weight")], ids, arch_.padding);
+    if (arch_.embedding_scale != 1) x = scale(x, arch_.embedding_scale);
+    return x + of_positions(p, s, x, positions.defined() ? positions : rows_of(ids));
+  }
+
+  // A recording [B, bands, frames] -> [B, frames / 2, C].
+  Tensor listened(const ParamTree& p, const Tensor& features) const {
+    const auto& [bands, frames] = arch_.audio;
+    if (features.visible() != 3 || features.size(1) != bands || features.size(2) != frames)
+      throw ContentsError("[model] recordings of shape {}; the model expects ({}, {})",
+                          to_string(features.shape()), bands, frames);
+    const i64 B = features.size(0), C = arch_.width;
+    Tensor x = reshape(features, {B, bands, 1, frames});
+    for (const auto& [name, stride] : {std::pair("conv1", i64{1}), std::pair("conv2", i64{2})}) {
+      const std::string conv = at(arch_.encoder, name);
+      const Tensor kernel = reshape(p[conv + ".weight"], {C, x.size(1), 1, kTaps});
+      x = activate("gelu", conv2d(x, kernel, p[conv + ".bias"], {.stride = {1, stride}, .padding = {0, 1}}));
+    }
+    x = permute(reshape(x, {B, C, frames / 2}), {0, 2, 1});
+    return x + p[at(arch_.encoder, "embed_positions.weight")];
+  }
+
+  // Inputs and blocks; apply_block(params, i, x) is block i.
+  template <class Embed, class Block>
+  Tensor run(const ParamTree& p, const StackSettings& s, const Embed& embed, const ApplyOptions& o,
+             const Block& apply_block) const {
     Scope scope(s.name.c_str());
     Tensor x;
     {
       Scope inner("embedding");
-      x = embedding(p[at(s, "embed_tokens.weight")], ids, arch_.padding);
-      if (arch_.embedding_scale != 1) x = scale(x, arch_.embedding_scale);
-      x = x + of_positions(p, s, x, positions.defined() ? positions : rows_of(ids));
-      x = residual(o, x);
+      x = residual(o, embed());
       if (arch_.embedding_norm) x = norm(p, at(s, "layernorm_embedding"), x, norm_, NormResult::stream);
       x = activation(o, "embedding", dropout(o, s.name + "_embedding", arch_.dropout, x));
     }
@@ -189,8 +243,7 @@ class Seq2Seq : public Model {
 
   // [B, T, C]
   Tensor of_positions(const ParamTree& p, const StackSettings& s, const Tensor& x, const Tensor& rows) const {
-    if (arch_.positions == SourcePositions::learned)
-      return embedding(p[at(s, "embed_positions.weight")], rows);
+    if (sinusoids_.empty()) return embedding(p[at(s, "embed_positions.weight")], rows);
     return table_rows(rows, sinusoids_, arch_.width, x.dtype());
   }
 

@@ -1,5 +1,5 @@
-// An encoder and a decoder with cross-attention, for BART (Lewis et al. 2020) and all families whose
-// differences are switches (architecture.h).
+// An encoder and a decoder with cross-attention, for BART (Lewis et al. 2020), Whisper (Radford et al. 2022)
+// and all families whose differences are switches (architecture.h).
 #pragma once
 
 #include <memory>
@@ -26,6 +26,7 @@ struct Seq2SeqDefaults {
   bool scales_embedding = false;
   const char* activation = "gelu";
   double layer_dropout = 0;
+  double dropout = 0.1;
 };
 // Keys that all these families share, under BART's names.
 Seq2SeqArchitecture read_seq2seq_keys(ModelConfig& c, const Seq2SeqDefaults& d);
@@ -35,5 +36,6 @@ Seq2SeqArchitecture read_m2m_100(ModelConfig& c);
 Seq2SeqArchitecture read_marian(ModelConfig& c);
 Seq2SeqArchitecture read_mbart(ModelConfig& c);
 Seq2SeqArchitecture read_pegasus(ModelConfig& c);
+Seq2SeqArchitecture read_whisper(ModelConfig& c);
 
 }  // namespace redco
