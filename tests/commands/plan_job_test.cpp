@@ -91,6 +91,13 @@ TEST(PlanJob, AnswersOfEvaluationsAreInItsMemory) {
   EXPECT_EQ(rollouts(seq2seq, {"eval.n_outputs=4", "data.eval=[]"}), 0);
 }
 
+TEST(PlanJob, ResizedEmbeddingsNeedTheTokenizer) {
+  EXPECT_GT(plan_job(job_of("", {"model.path=" + std::string(REDCO_FIXTURES) + "/gpt2",
+                                 "model.tokenizer=bytes", "model.resize_embeddings=true"}))
+                .memory.parameters,
+            0);
+}
+
 TEST(PlanJob, AssumptionsAreListed) {
   const PlanReport p = plan({});
   EXPECT_EQ(p.length, 16);
