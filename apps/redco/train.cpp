@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "commands/choose_layout.h"
 #include "commands/plan_job.h"
+#include "commands/plan_request.h"
 #include "commands/validate.h"
 #include "launch/join/starter.h"
 #include "plan/report.h"
@@ -39,9 +40,9 @@ void add_train(CLI::App& app, Invocation& run) {
   c->callback([words, dry, join, &run] {
     if (*dry) {
       JobConfig job = words->load(JobUse::train);
-      preflight(job, JobUse::train);
+      const Assembly parts = preflight(job, JobUse::train);
       job = with_layout(std::move(job), true);
-      const PlanReport plan = plan_job(job);
+      const PlanReport plan = plan_job(with_allocation(job), parts);
       std::fputs(to_text(plan).c_str(), stdout);
       if (!plan.fits)
         throw Error(

@@ -16,7 +16,7 @@ void add_validate(CLI::App& app, Invocation& run) {
     CLI::Option* explained = nullptr;
   };
   auto o = std::make_shared<Options>();
-  CLI::App* c = add_command(app, "validate", "Check a job's settings without reading data or weights",
+  CLI::App* c = add_command(app, "validate", "Check a job's settings, and names and shapes of its weights",
                             "  redco validate job.yaml train.learning_rate=1e-3\n"
                             "  redco validate --explain parallel        print the keys of a section\n");
   add_job_words(*c, o->job, false);

@@ -13,7 +13,8 @@ Assembly assemble(const JobConfig& job, bool with_tokenizer) {
   Assembly out;
   out.source.origin = "pipeline " + job.pipeline;
   const bool has_model = job.model.path || job.model.preset || job.model.arch;
-  if (with_tokenizer || (has_model && job.model.arch)) out.tokenizer = job_tokenizer(job);
+  if (with_tokenizer || (has_model && job.model.arch) || job.model.resize_embeddings)
+    out.tokenizer = job_tokenizer(job);
   out.named = make_named_parts(job);
   if (!has_model) return out;
   out.source = training_source(job, out.tokenizer.get());

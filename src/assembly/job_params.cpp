@@ -31,7 +31,8 @@ ParamStorage inference_storage(const JobConfig& job) { return {.weights = job.mo
 
 namespace {
 
-bool reports() { return Context::current().world().rank() == 0; }
+// A planned rank only checks (check_weights()).
+bool reports() { return Context::current().world().rank() == 0 && !Context::current().is_meta(); }
 
 // Reads or initializes the parameters of one model. `tree` has its own names.
 void load_model(ParamTree& tree, const JobConfig& job, const ModelSource& source, const Model* model,

@@ -150,9 +150,10 @@ std::string first_five(std::vector<std::string> v) {
   return fmt::format("{}{}", fmt::join(v, ", "), n > 5 ? fmt::format(" and {} more", n - 5) : "");
 }
 
-// Every stored tensor is there, and no other.
+// Stored tensors that are missing, and those without a parameter.
 void check_names(const ParamTree& tree, const ModelFiles& files, const Held& held,
-                 const std::set<std::string>& made, const std::string& prefix, HeadLoad* head) {
+                 const std::set<std::string>& made, const std::string& prefix, HeadLoad* head,
+                 std::vector<std::string>& problems) {
   std::set<std::string> needed;
   std::vector<std::string> missing, unknown;
   bool head_alone = true;
@@ -165,37 +166,60 @@ void check_names(const ParamTree& tree, const ModelFiles& files, const Held& hel
       }
   for (const auto& [name, l] : held)
     if (!needed.count(name)) (head && head->is_head(name) ? head->unused : unknown).push_back(l->entry->name);
-  if (!missing.empty())
-    throw ContentsError(
+  if (!missing.empty()) {
+    problems.push_back(fmt::format(
         "[checkpoint] {}: {} of the model's tensors are missing: {}{}", files.folder(), missing.size(),
         first_five(missing),
         (unknown.empty() ? "" : fmt::format("; the files have unknown tensors: {}", first_five(unknown))) +
             (head_alone ? ". If the head is the embedding, set model.tie_word_embeddings: true (or "
                           "tie_word_embeddings in config.json). Else get the file that has the head"
-                        : ""));
-  if (!unknown.empty())
-    throw ContentsError("[checkpoint] {}: the model of config.json has no such parameters: {}",
-                        files.folder(), first_five(unknown));
+                        : "")));
+  } else if (!unknown.empty()) {
+    problems.push_back(fmt::format("[checkpoint] {}: the model of config.json has no such parameters: {}",
+                                   files.folder(), first_five(unknown)));
+  }
 }
 
-// Tensors that lack rows go to `grown`.
-void check_shapes_and_types(const ParamTree& tree, const Held& held, const MoreRows& more, GrownRows& grown) {
+// Stored tensors of another shape, or of a type that is no floating type.
+void check_shapes_and_types(const ParamTree& tree, const ModelFiles& files, const Held& held,
+                            const MoreRows& more, std::vector<std::string>& problems) {
+  constexpr size_t kNamed = 5;
+  std::set<std::string> seen;
+  std::vector<std::string> wrong;
   for (const ParamSpec& s : tree.specs())
     for (i64 k = 0; k < s.stored.tensors(); ++k) {
-      if (!held.count(s.stored.tensor(k))) continue;  // a buffer, or a parameter of the new head
-      const ModelFiles::Located& l = *held.at(s.stored.tensor(k));
+      const std::string name = s.stored.tensor(k);
+      if (!held.count(name)) continue;  // missing, a buffer, or a parameter of the new head
+      const ModelFiles::Located& l = *held.at(name);
       const Shape shape = s.stored.file_shape();
-      const bool fits = more.fits(l.entry->shape, shape);
-      if (l.entry->shape != shape && !fits)
-        throw ContentsError(
-            "[checkpoint] {}: {} has shape {}, but the model's config (config.json and the "
-            "job's model.* keys) gives {}",
-            l.file->path(), l.entry->name, to_string(l.entry->shape), to_string(shape));
-      if (!is_float(l.entry->type))
-        throw ContentsError("[checkpoint] {}: {} is {}, expected a floating type", l.file->path(),
-                            l.entry->name, name_of(l.entry->type));
-      if (fits && !grown.has(s.stored.tensor(k))) grown.add(s.stored.tensor(k), l);
+      if (l.entry->shape != shape && !more.fits(l.entry->shape, shape) && seen.insert(name).second)
+        wrong.push_back(
+            fmt::format("[checkpoint] {}: {} has shape {}, but the model's config (config.json and the "
+                        "job's model.* keys) gives {}",
+                        l.file->path(), l.entry->name, to_string(l.entry->shape), to_string(shape)));
+      if (!is_float(l.entry->type) && seen.insert(name).second)
+        wrong.push_back(fmt::format("[checkpoint] {}: {} is {}, expected a floating type", l.file->path(),
+                                    l.entry->name, name_of(l.entry->type)));
     }
+  const size_t n = wrong.size();
+  if (n > kNamed) {
+    wrong.resize(kNamed);
+    wrong.push_back(fmt::format("[checkpoint] {}: {} more tensors have another shape or type", files.folder(),
+                                n - kNamed));
+  }
+  problems.insert(problems.end(), wrong.begin(), wrong.end());
+}
+
+// The tables that lack rows.
+GrownRows grown_rows(const ParamTree& tree, const Held& held, const MoreRows& more) {
+  GrownRows grown;
+  for (const ParamSpec& s : tree.specs())
+    for (i64 k = 0; k < s.stored.tensors(); ++k)
+      if (const auto it = held.find(s.stored.tensor(k));
+          it != held.end() && !grown.has(it->first) &&
+          more.fits(it->second->entry->shape, s.stored.file_shape()))
+        grown.add(it->first, *it->second);
+  return grown;
 }
 
 // Reads blocks from files to tensors. The threads of the kernels read a block each; the rank's thread then
@@ -365,9 +389,12 @@ void load_params(ParamTree& tree, const ModelFiles& files,
                      : canonical;
   Held held = tensors_by_name(files, named, aliases, prefix);
   const std::set<std::string> made = head ? leave_head(tree, *head, held) : std::set<std::string>();
-  check_names(tree, files, held, made, prefix, head);
-  GrownRows grown;
-  check_shapes_and_types(tree, held, more, grown);
+  std::vector<std::string> problems;
+  check_names(tree, files, held, made, prefix, head, problems);
+  check_shapes_and_types(tree, files, held, more, problems);
+  if (!problems.empty()) throw ContentsError("{}", fmt::join(problems, "\n"));
+  if (Context::current().is_meta()) return;
+  const GrownRows grown = grown_rows(tree, held, more);
   BlockReader reader(tree, held, grown, importances);
   for (size_t i = 0; i < tree.size(); ++i) {
     const ParamSpec& s = tree.specs()[i];

@@ -26,9 +26,10 @@ struct HeadLoad {
 // prefixes); "" skips the tensor. Each replica reads 1/dp of each mp shard; the parts are gathered over dp in
 // row blocks of at most 16 MiB. Each thread of a rank's kernels reads a block, so memory is limited to the
 // shard and a block per thread. `prefix` precedes the stored names ("exp_avg/"). Collective. ContentsError: a
-// missing parameter, a tensor without a parameter, a shape that differs from the config. Parameters in `head`
-// are exempt. `more`: rows of vocabulary tables that the files may lack; they become the mean of the others.
-// `importances`: of columns of parameters in q4, which are then quantized with them; null: none.
+// missing parameter, a tensor without a parameter, a shape that differs from the config; one error names all
+// of them. Parameters in `head` are exempt. `more`: rows of vocabulary tables that the files may lack; they
+// become the mean of the others. `importances`: of columns of parameters in q4, which are then quantized with
+// them; null: none. A planned rank makes the same checks from the headers of the files and reads no value.
 void load_params(ParamTree& tree, const ModelFiles& files,
                  const std::function<std::string(const std::string&)>& canonical,
                  const std::map<std::string, std::string>& aliases, const std::string& prefix = "",

@@ -6,6 +6,7 @@
 #include "assembly/job_model.h"
 #include "assembly/job_params.h"
 #include "assembly/job_pipeline.h"
+#include "assembly/training_parts.h"
 #include "base/error.h"
 #include "base/words.h"
 #include "commands/generation_shape.h"
@@ -40,9 +41,13 @@ PlanReport plan_job(const JobConfig& given, bool with_time) {
 PlanReport plan_job(const JobConfig& job, const Assembly& parts, const std::vector<RunningHost>& running,
                     bool with_time) {
   const auto pipeline = planned_pipeline(job, parts);
+  const std::vector<std::string> bare = check_training_weights(job, parts, *pipeline);
   PlanRequest r = plan_request(job, parts, *pipeline, running);
   const auto plan = [&] {
     PlanReport report = make_plan(r);
+    for (const std::string& folder : bare)
+      report.warnings.push_back(
+          fmt::format("{} has no weights, so their names and shapes are not checked", folder));
     report.learning_rate = schedule_of(job.train, 0).words();
     return report;
   };

@@ -10,6 +10,7 @@
 #include "commands/measure_machine.h"
 #include "launch/host.h"
 #include "launch/slurm.h"
+#include "pipelines/pipelines.h"
 
 namespace redco {
 
@@ -142,6 +143,11 @@ PlanRequest plan_request(const JobConfig& job, const Assembly& parts, Pipeline& 
   r.checkpoint = job.checkpoint;
   r.buddy = job.fault.buddy;
   r.answer_batch = job.eval.per_device_batch_size;
+  // What predict() of a user's pipeline does is unknown.
+  const PipelineInfo* info = pipeline_info(job.pipeline);
+  if (info && model && model->generates_text() && job.data.has(true) &&
+      (job.eval.n_outputs.value_or(0) > 0 || (info->generates && pipeline.measures_outputs())))
+    r.evaluation = job.eval.generation;
   r.compute = job.train.compute_dtype;
   return r;
 }

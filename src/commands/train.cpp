@@ -22,6 +22,7 @@
 #include "ckpt/publish.h"
 #include "commands/choose_layout.h"
 #include "commands/plan_job.h"
+#include "commands/plan_request.h"
 #include "job/resume_changes.h"
 #include "kernels/isa.h"
 #include "kernels/threads.h"
@@ -341,6 +342,19 @@ void adapt_to_slurm(JobConfig& job, const Environment& environment) {
   job.checkpoint.resume = resume;
 }
 
+// Checks the weights in the process that starts the ranks, before it does. Where none does, the first rank
+// checks them with its plan (plan_job.h), as for a pipeline of the user, which the launcher doesn't load.
+void check_before_start(const JobConfig& job) {
+  if (!pipeline_info(job.pipeline) || plan_launch(launch_request(job)).way != LaunchPlan::Way::mpirun) return;
+  struct Quiet {  // the ranks log the same
+    LogLevel before = log_level();
+    Quiet() { set_log_level(std::max(before, LogLevel::error)); }
+    ~Quiet() { set_log_level(before); }
+  } const quiet;
+  const Assembly parts = assemble(job, false);
+  check_training_weights(job, parts, *planned_pipeline(job, parts));
+}
+
 }  // namespace
 
 int run_train(const RunRequest& request, const BuildInfo& build) {
@@ -350,7 +364,9 @@ int run_train(const RunRequest& request, const BuildInfo& build) {
   r.job = [given = request.job] {
     JobConfig job = given();
     adapt_to_slurm(job, current_environment());
-    return with_layout(std::move(job), true);
+    job = with_layout(std::move(job), true);
+    check_before_start(job);
+    return job;
   };
   return run(r, [&](Run& run) { return train_on_ranks(run, build); });
 }

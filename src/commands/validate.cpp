@@ -7,10 +7,12 @@
 #include "assembly/job_params.h"
 #include "assembly/job_pipeline.h"
 #include "assembly/predict_model.h"
+#include "assembly/training_parts.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/words.h"
+#include "commands/plan_request.h"
 #include "data/builtin/builtin.h"
 #include "data/text/token_index.h"
 #include "job/prepare_job.h"
@@ -35,33 +37,33 @@ std::vector<std::string> lines_of(const std::string& text) {
   return out;
 }
 
-bool names_file(const std::string& tokenizer) { return tokenizer != "bytes"; }
+// The job's model and tokenizer, as far as their files are on this machine.
+Assembly parts_here(const JobConfig& job, Validation& v) {
+  const auto absent = [&](const char* key, const std::optional<std::string>& path,
+                          const std::string& builtin) {
+    if (!path || *path == builtin || exists(*path)) return false;
+    v.not_checked.push_back(fmt::format("{}={}: not on this machine", key, *path));
+    return true;
+  };
+  const bool no_model = absent("model.path", job.model.path, "");
+  const bool no_tokenizer = absent("model.tokenizer", job.model.tokenizer, "bytes");
+  absent("data.chat_template", job.data.chat_template, "builtin:chat");
+  // The tokenizer gives vocab_size.
+  const bool no_vocabulary = no_tokenizer && job.model.arch && !job.model.config.count("vocab_size");
+  return no_model || no_vocabulary ? Assembly() : assemble(job, !no_tokenizer);
+}
 
-// Checks the model if preset, arch or files on this machine give its config.
-void check_model_config(const JobConfig& job, Validation& v) {
-  const bool here = !job.model.path || exists(join_path(*job.model.path, "config.json"));
-  if (!here) {
-    v.not_checked.push_back(fmt::format("model.path={}: not on this machine", *job.model.path));
-    return;
-  }
-  const auto& named = job.model.tokenizer;
-  const bool tokenizer_here = !named || !names_file(*named) || exists(*named);
-  if (!tokenizer_here)
-    v.not_checked.push_back(fmt::format("model.tokenizer={}: not on this machine", *named));
-  if (job.model.arch && !tokenizer_here && !job.model.config.count("vocab_size"))
-    return;  // the tokenizer gives vocab_size
-  const auto tokenizer = tokenizer_here ? job_tokenizer(job) : nullptr;
-  const ModelSource source = training_source(job, tokenizer.get());
-  const auto model = make_job_model(job, source);
-  for (const ParamSpec& s : model->params().specs) v.parameters += numel(s.shape);
-  if (tokenizer) check_vocab(*tokenizer, model->vocab_size());
-  const bool reads_tokens = model->vocab_size() > 0;
+void check_model(const JobConfig& job, const Assembly& parts, Validation& v) {
+  const Model& model = *parts.model;
+  for (const ParamSpec& s : model.params().specs) v.parameters += numel(s.shape);
+  if (parts.tokenizer) check_vocab(*parts.tokenizer, model.vocab_size());
+  const bool reads_tokens = model.vocab_size() > 0;
   if (!job.data.max_length && reads_tokens)
-    v.assumed.push_back(fmt::format("data.max_length={}: the model's positions", model->max_length()));
-  if (job.data.max_length && reads_tokens && *job.data.max_length > model->max_length())
+    v.assumed.push_back(fmt::format("data.max_length={}: the model's positions", model.max_length()));
+  if (job.data.max_length && reads_tokens && *job.data.max_length > model.max_length())
     throw UsageError("[data] data.max_length={} ({}) is more than the model's {} positions",
-                     *job.data.max_length, job.origins.where("data.max_length"), model->max_length());
-  const auto sharded = shard_specs(model->params().specs, static_cast<int>(job.parallel.n_model_shards),
+                     *job.data.max_length, job.origins.where("data.max_length"), model.max_length());
+  const auto sharded = shard_specs(model.params().specs, static_cast<int>(job.parallel.n_model_shards),
                                    custom_rules(job), training_storage(job).weights);
   for (const std::string& w : sharded.sharding.warnings) v.assumed.push_back(w);
 }
@@ -69,14 +71,11 @@ void check_model_config(const JobConfig& job, Validation& v) {
 // The parameters of a pipeline that may have its own: a built-in one without a model, or a user's. Throws if
 // its settings make no network. Of a user's, collate() and loss() are traced without data: their mistakes
 // and those in `settings:` are found.
-i64 check_own_parameters(const JobConfig& job) {
+i64 check_own_parameters(const JobConfig& job, const Assembly& parts, Pipeline& pipeline) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
   if (info && info->needs_model && job.models.values.empty()) return 0;
-  const Assembly parts = info && !info->needs_model ? Assembly() : assemble(job);
-  const auto pipeline =
-      make_job_pipeline(job, parts.model.get(), parts.tokenizer.get(), {}, parts.source.folder, parts.named);
-  check_metrics(job, *pipeline);
-  const ModelParams all = pipeline->all_params();
+  check_metrics(job, pipeline);
+  const ModelParams all = pipeline.all_params();
   i64 n = 0;
   for (const ParamSpec& s : all.specs) n += numel(s.shape);
   if (info) return n;
@@ -87,8 +86,8 @@ i64 check_own_parameters(const JobConfig& job) {
   const BatchShape shape{.rows = 2, .mine = {0, 2}, .length = length, .target_length = length};
   ParamTree params =
       make_params(all, shard_specs(all.specs, 1, custom_rules(job)).layouts, training_storage(job));
-  TrainStep step(*pipeline, params, step_options(job.train, job.parallel, training_storage(job).weights));
-  const Batch batch = collate_examples(*pipeline, {}, shape);
+  TrainStep step(pipeline, params, step_options(job.train, job.parallel, training_storage(job).weights));
+  const Batch batch = collate_examples(pipeline, {}, shape);
   step.run({batch}, {0}, 0, 0, 1e-4);
   return n;
 }
@@ -111,9 +110,14 @@ void validate(JobConfig job, Validation& v) {
   } else {
     v.not_checked.push_back("the ranks: parallel.hostfile is read when the job starts");
   }
-  if (job.model.path || job.model.preset || job.model.arch) check_model_config(job, v);
-  if (v.not_checked.empty())
-    if (const i64 n = check_own_parameters(job); n > 0) v.parameters = n;
+  const Assembly parts = parts_here(job, v);
+  if (parts.model) check_model(job, parts, v);
+  if (v.not_checked.empty()) {
+    const auto pipeline = planned_pipeline(job, parts);
+    if (const i64 n = check_own_parameters(job, parts, *pipeline); n > 0) v.parameters = n;
+    for (const std::string& folder : check_training_weights(job, parts, *pipeline))
+      v.not_checked.push_back(fmt::format("the weights: {} has none", folder));
+  }
   for (const bool evaluation : {false, true})
     for (const std::string& f : job.data.files(evaluation))
       if (!is_builtin(f) && !exists(f))
@@ -160,24 +164,26 @@ std::string to_json(const Validation& v) {
   return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-void preflight(const JobConfig& job, JobUse use) {
+Assembly preflight(const JobConfig& job, JobUse use) {
   const LaunchPlan launch = plan_launch(launch_request(job));
   if (use == JobUse::train) batch_sizes(job, mesh_of(job, launch.n_ranks).dp());
+  Assembly parts;
   if (use == JobUse::train) {
-    const auto pipeline = make_pipeline(job.pipeline);
-    const Assembly parts = assemble(job);
+    parts = assemble(job);
     if (parts.model) {
       if (parts.tokenizer) check_vocab(*parts.tokenizer, parts.model->vocab_size());
       shard_specs(parts.model->params().specs, static_cast<int>(job.parallel.n_model_shards),
                   custom_rules(job), training_storage(job).weights);
     }
-    check_own_parameters(job);
+    const auto pipeline = planned_pipeline(job, parts);
+    check_own_parameters(job, parts, *pipeline);
   } else {
     const PredictModel m = load_predict_model(job);
     if (m.tokenizer && m.model) check_vocab(*m.tokenizer, m.model->vocab_size());
     const ModelParams all = m.pipeline->all_params();
     shard_specs(all.specs, static_cast<int>(job.parallel.n_model_shards), custom_rules(job),
                 inference_storage(job).weights);
+    check_weights(job, m.source, m.model.get(), all, inference_storage(job), m.named);
   }
   std::vector<std::string> files;
   if (use == JobUse::train) {
@@ -188,6 +194,7 @@ void preflight(const JobConfig& job, JobUse use) {
   }
   for (const std::string& f : files)
     if (!is_builtin(f)) ReadFile::open(f);
+  return parts;
 }
 
 }  // namespace redco

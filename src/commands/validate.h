@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "assembly/assembly.h"
 #include "job/job_config.h"
 
 namespace redco {
@@ -17,14 +18,15 @@ struct Validation {
 };
 
 // Checks keys, values and their combinations, and the model's config if preset, arch or a folder on this
-// machine gives it. Reads no data and no weights. Problems of the YAML are returned, not thrown.
+// machine gives it. Reads no data, and of the weights only names and shapes. Problems of the YAML are
+// returned, not thrown.
 Validation validate_job(const std::vector<std::string>& files, const std::vector<std::string>& overrides);
 std::string to_text(const Validation& v);  // REQUIRES: no problems
 std::string to_json(const Validation& v);  // {ok, problems, mesh, batch, parameters, assumed, not_checked}
 
-// Loads everything but weights and data: pipeline, tokenizer, the model's config, the sharding rules, the
-// launch. Looks for the data files. Throws the errors of the run. REQUIRES: check_job(job, use) succeeded;
-// for predict the job is one of trained_job().
-void preflight(const JobConfig& job, JobUse use);
+// Loads everything but values of weights and data: pipeline, tokenizer, the model's config, the sharding
+// rules, the launch. Looks for the data files. Throws the errors of the run. REQUIRES: check_job(job, use)
+// succeeded; for predict the job is one of trained_job(). Returns the parts of a training; none for predict.
+Assembly preflight(const JobConfig& job, JobUse use);
 
 }  // namespace redco

@@ -20,6 +20,7 @@
 #include "pipelines/captioned_images.h"
 #include "pipelines/pair_losses.h"
 #include "pipelines/pipelines.h"
+#include "pipelines/pooling.h"
 
 namespace redco {
 
@@ -166,17 +167,14 @@ class Contrastive : public EmbeddingPipeline {
   // The towers have different random keys.
   Tensor images(const ParamTree& params, const Batch& b, const StepContext& ctx) const {
     const auto keys = ctx.scope("image", 0);
-    return of_length_1(model->apply_encoder(params, {.pixel_values = b["pixels"]}, ctx.apply));
+    return unit_rows(model->apply_encoder(params, {.pixel_values = b["pixels"]}, ctx.apply));
   }
   Tensor texts(const ParamTree& params, const Batch& b, const StepContext& ctx) const {
     const auto keys = ctx.scope("text", 0);
     const Model& m = text();
     EncoderInputs in{.input_ids = b["input_ids"]};
     if (!m.pads_texts()) in.key_mask = b["mask"];
-    return of_length_1(m.apply_encoder(&m == model ? params : params.part("text"), in, ctx.apply));
-  }
-  static Tensor of_length_1(const Tensor& x) {
-    return x * rsqrt(add_scalar(sum(square(x), {-1}, true), 1e-12));
+    return unit_rows(m.apply_encoder(&m == model ? params : params.part("text"), in, ctx.apply));
   }
   const CaptionedImages& data() const {
     std::call_once(opened_, [&] {

@@ -104,7 +104,18 @@ TraceRequest CandidateMemory::trace_request(const PlanSetting& s, int rank) {
   for (int r = 0; request_.buddy && s.mesh.ranks() > 1 && r < s.mesh.ranks(); ++r)
     t.buddy_hosts.push_back(request_.machines.host_of(r));
   const i64 answers = request_.pipeline->planned_rollouts().answers;
-  t.answer_rows = std::min(request_.answer_batch.value_or(s.per_device), ceil_div(answers, s.mesh.dp()));
+  const i64 together = request_.answer_batch.value_or(s.per_device);
+  t.rollout_rows = std::min(together, ceil_div(answers, s.mesh.dp()));
+  if (const auto& g = request_.evaluation) {
+    const Model& model = *request_.pipeline->model;
+    const bool pair = model.is_encoder_decoder(), texts = model.task() != ModelTask::image_captioning;
+    PlannedAnswers& a = t.evaluation;
+    a.rows = together * g->num_beams;
+    a.encoded = pair && texts ? request_.length : 0;
+    a.length = std::min((pair ? 1 : request_.length) + g->max_new_tokens, model.length_limit());
+    a.prompt = pair ? 1 : std::max<i64>(1, std::min(request_.length, a.length - 1));
+    a.cache = g->cache_dtype;
+  }
   t.step.recompute_blocks = s.recompute;
   t.step.sharding = s.sharding;
   return t;
@@ -126,7 +137,7 @@ PlanCandidate CandidateMemory::of(const PlanSetting& s, int rank, Trace* out) {
   m.gradients = trace.gradients;
   m.optimizer = trace.optimizer;
   m.activations = trace.high_water - m.parameters - m.gradients - m.optimizer;
-  m.rollouts = std::max<i64>(0, trace.rollouts_high_water - trace.high_water);
+  m.rollouts = std::max<i64>(0, trace.answers_high_water - trace.high_water);
   m.buffers = staging_bytes(trace.collectives, s.mesh);
   m.checkpoint = trace.checkpoint;
   m.buddy = trace.buddy;

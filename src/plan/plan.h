@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "generate/generation_settings.h"
 #include "plan/devices.h"
 #include "plan/trace.h"
 #include "shard/rules.h"
@@ -31,8 +32,9 @@ struct PlanRequest {
   StepOptions step;  // with the sharding of its state
   CheckpointSettings checkpoint{};
   bool buddy = false;  // fault.buddy
-  // Answers that a replica samples together; nullopt: as many as rows of a micro-batch.
+  // Answers that a replica generates together; nullopt: as many as rows of a micro-batch.
   std::optional<i64> answer_batch;
+  std::optional<GenerationSettings> evaluation;  // of the answers that evaluations generate; nullopt: none
   ComputeDType compute = ComputeDType::fp32;
   std::vector<std::string> assumed;        // sentences about what was assumed
   std::shared_ptr<const CostModel> model;  // of the machines' speed; null: no time is predicted
@@ -47,7 +49,7 @@ struct RankMemory {
   i64 buffers = 0;      // staging of collectives
   i64 checkpoint = 0;   // the copy of a background save
   i64 buddy = 0;        // buddy checkpoints that it keeps, in shared memory
-  i64 rollouts = 0;     // what sampling answers between the steps needs beyond a step
+  i64 rollouts = 0;     // what generating answers between the steps needs beyond a step
   i64 base = 0;         // the process itself: program, libraries, their tables
   i64 total() const {
     return parameters + gradients + optimizer + activations + rollouts + buffers + checkpoint + buddy + base;

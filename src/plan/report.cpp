@@ -123,7 +123,7 @@ std::string to_text(const PlanReport& r) {
                         {"gradients", m.gradients},
                         {"optimizer", m.optimizer},
                         {"activations", m.activations},
-                        {.name = "sampled answers", .bytes = m.rollouts, .optional = true},
+                        {.name = "generated answers", .bytes = m.rollouts, .optional = true},
                         {"buffers", m.buffers},
                         {.name = "checkpoint", .bytes = m.checkpoint, .optional = true},
                         {.name = "buddy checkpoints", .bytes = m.buddy, .optional = true},

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "generate/forward_pass.h"
 #include "pipeline/rollouts.h"
 #include "train/buddy.h"
 #include "train/checkpoint_files.h"
@@ -107,12 +108,18 @@ OneTrace run_once(const TraceRequest& r, const std::vector<i64>& rows) {
       step.run(all, offsets, 2, 0, 1e-4, {});
       out.trace.time = timeline.time(context->ledger()->ops());
     }
-    if (r.answer_rows > 0) {
+    if (const PlannedAnswers& a = r.evaluation; a.rows > 0) {
+      const ParamTree whole = params.gathered();
+      const auto replica = Context::mp_submesh(*context);
+      const Context::Use alone(*replica);
+      trace_generation(*r.pipeline->model, whole, a.rows, a.encoded, a.prompt, a.length, a.cache, [] {});
+    }
+    if (r.rollout_rows > 0) {
       const i64 answer = r.pipeline->planned_rollouts().max_new_tokens;
       const i64 length = std::max(r.length, i64{2}), prompt = std::max(i64{1}, length - answer);
-      trace_sample(*r.pipeline->model, params, r.answer_rows, prompt, length);
-      out.trace.rollouts_high_water = context->arena().high_water();
+      trace_sample(*r.pipeline->model, params, r.rollout_rows, prompt, length);
     }
+    if (r.evaluation.rows + r.rollout_rows > 0) out.trace.answers_high_water = context->arena().high_water();
   }
   return out;
 }

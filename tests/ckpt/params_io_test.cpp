@@ -18,6 +18,7 @@
 #include "kernels/threads.h"
 #include "ops/create.h"
 #include "support/device.h"
+#include "support/error_text.h"
 #include "support/temp_dir.h"
 
 namespace redco {
@@ -279,7 +280,43 @@ TEST(ParamsIo, FilesOfAnotherModelAreErrors) {
     ModelParams fewer = model;
     fewer.specs.pop_back();
     EXPECT_THAT(message(fewer), ::testing::HasSubstr("no such parameters: ln_f.weight"));
+    // One error names all differences.
+    ModelParams other = wider;
+    other.specs.pop_back();
+    other.specs.push_back(more.specs.back());
+    EXPECT_THAT(message(other), ::testing::AllOf(::testing::HasSubstr(
+                                                     "1 of the model's tensors are missing: h.1.x; the files "
+                                                     "have unknown tensors: ln_f.weight"),
+                                                 ::testing::HasSubstr("wte.weight has shape (10, 8)")));
   });
+}
+
+// `plan`, `validate` and the first process of `train` report what loading would.
+TEST(ParamsIo, APlannedRankChecksFilesWithoutReadingValues) {
+  const ModelParams model = small_model(8, 10);
+  test::TempDir dir;
+  on_mesh({1, 1}, [&](Context& c) {
+    ParamTree tree = tree_on(c.mesh(), model);
+    for (size_t i = 0; i < tree.size(); ++i) fill_normal(tree.values()[i], i, 1);
+    save(dir.path(), tree);
+  });
+  const auto files = ckpt::ModelFiles::open(dir.path());
+  sys::set_hook([](const sys::Call& call) {
+    return call.op == sys::Op::read ? sys::Verdict{.kind = sys::Verdict::fail, .error = EIO} : sys::Verdict{};
+  });
+  const auto error_with = [&](const ModelParams& p, const ckpt::MoreRows& more) {
+    const auto context = Context::meta(Mesh{1, 1}, 0);
+    const Context::Use use(*context);
+    return error_text<ContentsError>([&] {
+      ParamTree tree = tree_on(context->mesh(), p);
+      ckpt::load_params(
+          tree, files, [](const std::string& n) { return n; }, {}, "", nullptr, more);
+    });
+  };
+  EXPECT_EQ(error_with(model, {}), "no error");
+  EXPECT_THAT(error_with(small_model(8, 11), {}), ::testing::HasSubstr("gives (11, 8)"));
+  EXPECT_EQ(error_with(small_model(8, 11), {10, 11}), "no error");
+  sys::set_hook({});
 }
 
 i64 status_bytes(const char* key) {

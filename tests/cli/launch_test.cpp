@@ -36,6 +36,17 @@ TEST_F(Launch, TheEnvironmentOfTheJobReachesOneRankAndSeveral) {
           {"environment.A-B", "is not the name of an environment variable"});
 }
 
+// By the process that starts the ranks: the host does not exist.
+TEST_F(Launch, WeightsOfAnotherModelAreFoundBeforeRanksStart) {
+  write("weights.yaml", "model: {path: " + std::string(REDCO_FIXTURES) +
+                            "/gpt2, tokenizer: bytes, n_layer: 3}\n"
+                            "data: {train: text.txt}\ntrain: {global_batch_size: 2}\nworkdir: run\n");
+  for (const char* hosts : {"parallel.hosts=[nowhere.invalid:2]", "parallel.hosts=[]"}) {
+    refused({"train", "weights.yaml", hosts}, 3, {"of the model's tensors are missing: transformer.h.2."});
+    EXPECT_FALSE(has("run"));
+  }
+}
+
 // `srun --pty bash` with PMIx: a shell that looks like rank 0 of 1.
 TEST_F(Launch, AShellInAStepOfOneTaskStartsRanks) {
   const Ran r = good({"train", "job.yaml", "parallel.n_model_shards=2", "train.max_steps=1"},

@@ -67,8 +67,35 @@ TEST(PlanJob, AnswersSampledBetweenTheStepsAreInItsMemory) {
   EXPECT_EQ(few.memory.rollouts, 0);
   EXPECT_GT(many.memory.rollouts, 0);
   EXPECT_EQ(many.memory.total(), few.memory.total() + many.memory.rollouts);
-  EXPECT_THAT(to_text(many), HasSubstr("sampled answers"));
+  EXPECT_THAT(to_text(many), HasSubstr("generated answers"));
   EXPECT_THAT(many.notes, Contains(HasSubstr("answers of up to 8 tokens")));
+}
+
+TEST(PlanJob, AnswersOfEvaluationsAreInItsMemory) {
+  const Words seq2seq = {"pipeline=seq2seq",
+                         "model.path=" + std::string(REDCO_FIXTURES) + "/t5",
+                         "model.tokenizer=bytes",
+                         "data.eval=[builtin:chat]",
+                         "data.max_length=16",
+                         "train.global_batch_size=1",
+                         "eval.per_device_batch_size=64",
+                         "eval.generation.max_new_tokens=8"};
+  const auto rollouts = [](Words words, const Words& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return plan_job(job_of("", words)).memory.rollouts;
+  };
+  EXPECT_EQ(rollouts(seq2seq, {}), 0);
+  const i64 greedy = rollouts(seq2seq, {"eval.n_outputs=4"});
+  EXPECT_GT(greedy, 0);
+  EXPECT_GT(rollouts(seq2seq, {"eval.n_outputs=4", "eval.generation.num_beams=4"}), greedy);
+  EXPECT_EQ(rollouts(seq2seq, {"eval.n_outputs=4", "data.eval=[]"}), 0);
+}
+
+TEST(PlanJob, ResizedEmbeddingsNeedTheTokenizer) {
+  EXPECT_GT(plan_job(job_of("", {"model.path=" + std::string(REDCO_FIXTURES) + "/gpt2",
+                                 "model.tokenizer=bytes", "model.resize_embeddings=true"}))
+                .memory.parameters,
+            0);
 }
 
 TEST(PlanJob, AssumptionsAreListed) {

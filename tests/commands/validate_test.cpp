@@ -4,8 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 
+#include "base/syscalls.h"
+#include "commands/plan_job.h"
+#include "gguf/folder.h"
+#include "plan/report.h"
 #include "support/error_text.h"
 #include "support/jobs.h"
 #include "support/temp_dir.h"
@@ -14,6 +20,7 @@ namespace redco {
 namespace {
 
 using test::job_of;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -63,6 +70,93 @@ TEST(Validate, AssumptionsAndMissingFilesAreListed) {
   EXPECT_THAT(elsewhere.problems, IsEmpty());
   EXPECT_EQ(elsewhere.parameters, 0);
   EXPECT_THAT(elsewhere.not_checked, Contains(HasSubstr("model.path=/nowhere/gpt2")));
+}
+
+// A copy of a fixture whose config.json has other settings.
+class ChangedModel {
+ public:
+  ChangedModel(const std::string& fixture, const Json& changes) {
+    std::filesystem::copy(std::string(REDCO_FIXTURES) + "/" + fixture, dir_ / "model");
+    Json config = Json::parse(test::slurp(path() + "/config.json"));
+    config.update(changes);
+    test::spill(path() + "/config.json", config.dump());
+  }
+  std::string path() const { return dir_ / "model"; }
+
+ private:
+  test::TempDir dir_;
+};
+Words training_of(const std::string& folder) {
+  return {"model.path=" + folder, "model.tokenizer=bytes", "train.global_batch_size=1"};
+}
+
+// The sentences are those of the load.
+TEST(Validate, NamesAndShapesOfWeightsAreCheckedByTheHeadersOfTheFiles) {
+  const auto refused = [](const std::string& folder) {
+    const std::string text = error_text<ContentsError>([&] { validate_job({}, training_of(folder)); });
+    EXPECT_EQ(text, error_text<ContentsError>([&] { plan_job(job_of("", training_of(folder))); }));
+    return text;
+  };
+  const ChangedModel more("gpt2", {{"n_layer", 3}, {"n_positions", 100}});
+  EXPECT_THAT(refused(more.path()),
+              AllOf(HasSubstr("of the model's tensors are missing: transformer.h.2."),
+                    HasSubstr("transformer.wpe.weight has shape"), HasSubstr("(100, ")));
+  const ChangedModel fewer("gpt2", {{"n_layer", 1}});
+  EXPECT_THAT(refused(fewer.path()), HasSubstr("has no such parameters: transformer.h.1."));
+  // A head for a new task, an adapter, rows for more tokens.
+  const std::string fixtures = REDCO_FIXTURES;
+  for (const Words& good :
+       {Words{"model.path=" + fixtures + "/bert-mlm", "pipeline=classification"},
+        Words{"model.path=" + fixtures + "/lora-gpt2", "model.tokenizer=bytes"},
+        Words{"model.path=" + fixtures + "/gpt2", "model.tokenizer=bytes", "train.lora.rank=2"},
+        Words{"model.path=" + fixtures + "/llama-sharded", "model.tokenizer=bytes"},
+        Words{"model.path=" + fixtures + "/gpt_oss-mxfp4"},
+        Words{"model.path=" + fixtures + "/t5", "model.tokenizer=bytes", "pipeline=seq2seq"}}) {
+    const Validation v = validate_job({}, good);
+    EXPECT_THAT(v.problems, IsEmpty()) << good[0];
+    EXPECT_THAT(v.not_checked, IsEmpty()) << good[0];
+    EXPECT_GT(v.parameters, 0) << good[0];
+  }
+}
+
+TEST(Validate, AFolderWithAConfigOnlyHasNoWeightsToCheck) {
+  const ChangedModel bare("gpt2", Json::object());
+  std::filesystem::remove(bare.path() + "/model.safetensors");
+  std::filesystem::remove(bare.path() + "/expected.safetensors");
+  const Validation v = validate_job({}, training_of(bare.path()));
+  EXPECT_THAT(v.problems, IsEmpty());
+  EXPECT_THAT(v.not_checked, ElementsAre(HasSubstr("the weights: " + bare.path() + " has none")));
+  EXPECT_THAT(plan_job(job_of("", training_of(bare.path()))).warnings,
+              Contains(HasSubstr("has no weights, so their names and shapes are not checked")));
+}
+
+// Of a hub folder and of a GGUF file, whose folder is in the user's cache.
+TEST(Validate, EachCommandReadsTheModelsConfigOnce) {
+  const test::TempDir dir;
+  setenv("XDG_CACHE_HOME", dir.path().c_str(), 1);
+  test::spill(dir / "a.txt", "abc\n");
+  const auto reads = [](const std::function<void()>& command) {
+    int n = 0;
+    sys::set_hook([&](const sys::Call& call) {
+      n += call.op == sys::Op::open && !call.creates && call.path.ends_with("/config.json");
+      return sys::Verdict{};
+    });
+    command();
+    sys::set_hook({});
+    return n;
+  };
+  const std::string fixtures = REDCO_FIXTURES;
+  for (const std::string& model : {fixtures + "/gpt2", fixtures + "/gguf/gpt2.gguf"}) {
+    Words words = training_of(gguf::folder_of(model));
+    words.push_back("data.train=" + (dir / "a.txt"));
+    words.push_back("predict.prompt=x");
+    words.push_back("train.lora.rank=1");
+    EXPECT_EQ(reads([&] { validate_job({}, words); }), 1) << model;
+    EXPECT_EQ(reads([&] { plan_job(job_of("", words)); }), 1) << model;
+    EXPECT_EQ(reads([&] { preflight(job_of("", words), JobUse::train); }), 1) << model;
+    EXPECT_EQ(reads([&] { preflight(job_of("", words), JobUse::predict); }), 1) << model;
+  }
+  unsetenv("XDG_CACHE_HOME");
 }
 
 TEST(Validate, ASharedObjectMustExist) {
