@@ -8,8 +8,8 @@
 
 namespace redco {
 
-// The file of an image as a data URI, "data:;base64,..."; nullopt for bytes that do not begin as a PNG, JPEG
-// or GIF file.
+// The file of an image as a data URI, "data:;base64,..."; nullopt for bytes that do not begin as a file of
+// image_formats() does.
 std::optional<std::string> image_text_of(std::string_view bytes);
 
 // The file in a data URI, or in base64 of an image's first bytes; nullopt for any other text, such as a path.
