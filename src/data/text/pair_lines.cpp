@@ -11,6 +11,7 @@
 #include "data/index/source_files.h"
 #include "data/labelled/table_reader.h"
 #include "data/text/example_json.h"
+#include "data/text/example_shapes.h"
 #include "data/text/record_filter.h"
 #include "data/text/record_lines.h"
 #include "data/text/record_map.h"
@@ -128,8 +129,7 @@ const std::string& required_text(const Json& j, const std::string& key) {
     throw ContentsError("no \"{}\"; its keys are {} (data.fields renames them)", key,
                         keys.empty() ? "none" : excerpt(fmt::format("{}", fmt::join(keys, ", "))));
   }
-  if (!v->is_string()) throw ContentsError("\"{}\" is not a text but {}", key, v->type_name());
-  return v->get_ref<const std::string&>();
+  return as_text(*v, key);
 }
 
 i64 length_of(const char* key, const std::optional<i64>& own, i64 max_length, i64 limit) {
@@ -180,7 +180,8 @@ std::unique_ptr<ExampleRecords> open_pairs(const std::vector<std::string>& paths
   if (rewrites && s.format == "parallel")
     throw UsageError("[data] data.where and templates need records with keys; data.format=parallel has none");
   if (s.format == "jsonl" && !rewrites) return std::make_unique<LineRecords>(paths);
-  if (s.format == "json" || s.format == "parquet" || s.format == "arrow" || rewrites)
+  if (s.format == "json" || s.format == "parquet" || s.format == "arrow" || rewrites ||
+      std::ranges::any_of(paths, is_image_table))
     return std::make_unique<FileRecords>(paths, d);
   if (s.format != "parallel") return std::make_unique<TableRecords>(paths, s);
   if (paths.size() % 2 != 0)
