@@ -159,7 +159,7 @@ Example SentenceTexts::request(const Record& r) const {
   std::vector<std::string> keys;
   for (const auto& [name, value] : members.items()) keys.push_back(name);
   r.fail(fmt::format(
-      "no text; expected one of the keys {}, prompt, query and document; {}. data.fields.text names "
+      "no text; expected one of the keys {}, prompt, query and document; {}. Rename the key of "
       "the text to embed",
       plain, listed_keys(keys)));
 }

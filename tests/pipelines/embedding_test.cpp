@@ -396,7 +396,7 @@ TEST(SentenceTexts, ReadPairsTripletsAndScores) {
   EXPECT_THAT(
       error_text<ContentsError>([&] { texts.request(Record(R"({"txt": "X"})", "here")); }),
       HasSubstr("here: no text; expected one of the keys text, prompt, query and document; its keys are txt. "
-                "data.fields.text names"));
+                "Rename the key"));
 }
 
 }  // namespace
