@@ -38,6 +38,7 @@ DECODERS = {"Llama": DECODER, "Qwen2": DECODER, "OPT": dict(COMMON, hidden_size=
             "GPT2": dict(COMMON, n_embd=24, n_layer=1, n_head=3, n_positions=20, initializer_range=0.3, resid_pdrop=0.0,
                          embd_pdrop=0.0, attn_pdrop=0.0, n_inner=20)}
 HEADS += [(f, "SequenceClassification") for f in DECODERS]
+HEADS += [(f, "TokenClassification") for f in ("Llama", "GPT2")]
 shutil.rmtree(OUT, ignore_errors=True)
 for family, head in HEADS:
     torch.manual_seed(7)

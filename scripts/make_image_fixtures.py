@@ -87,6 +87,7 @@ def files():
     yield "grey.jpg", saved(photo.convert("L"), "JPEG", quality=85)
     yield "cmyk.jpg", saved(Image.fromarray(smooth(4), "CMYK"), "JPEG", quality=90)
     yield from turned_and_gif()
+    yield from webp()
 
 
 def turned_and_gif():
@@ -101,6 +102,27 @@ def turned_and_gif():
     yield "interlaced.gif", saved(frames[1], "GIF", interlace=1, transparency=3)
     large = Image.fromarray(noise.integers(0, 256, (90, 80), dtype=np.uint8)).convert("RGB").quantize(256)
     yield "codes.gif", saved(large, "GIF")  # more codes than the table has
+
+
+def webp():
+    """WebP files of each kind, and orientations in PNG and WebP files."""
+    photo, noise = Image.fromarray(smooth(3)), np.random.default_rng(9)
+    rgba = Image.fromarray(noise.integers(0, 256, (H, W, 4), dtype=np.uint8))
+    yield "rgb.webp", saved(photo, "WEBP", quality=80)
+    yield "exact.webp", saved(photo, "WEBP", lossless=True)
+    yield "rgba.webp", saved(rgba, "WEBP", lossless=True, exact=True)
+    yield "alpha.webp", saved(rgba, "WEBP", quality=70)
+    # The first frame is smaller than the canvas.
+    frames = [Image.new("RGBA", (W, H)), photo.convert("RGBA")]
+    frames[0].paste(photo.crop((0, 0, 5, 4)), (4, 2))
+    yield "frames.webp", saved(frames[0], "WEBP", save_all=True, append_images=frames[1:], lossless=True, minimize_size=True)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    yield "turned.webp", saved(photo, "WEBP", lossless=True, exif=exif)
+    yield "turned.png", saved(photo, "PNG", exif=exif)
+    rows = [r.tobytes() for r in smooth(3)]
+    head, end = png([rows], W, H, 8, 2, False)[:-12], chunk(b"IEND", b"")
+    yield "turned-late.png", head + chunk(b"eXIf", exif.tobytes()[6:]) + end
 
 
 def drawn(size, width):

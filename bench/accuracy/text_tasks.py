@@ -3,7 +3,8 @@
 
     PEER_PYTHON bench/accuracy/text_tasks.py --work /tmp/tasks [--task token_classification ...] [--steps 20]
 
-Tasks: token_classification, question_answering, multiple_choice, reranking and topics (several classes). PEER_PYTHON has torch and transformers. redco writes the initial weights (one step with the
+Tasks: token_classification, question_answering, multiple_choice, reranking and topics (several classes) with BERT, and the
+heads of LLaMA: decoder_tags, decoder_classes, decoder_topics and decoder_numbers. PEER_PYTHON has torch and transformers. redco writes the initial weights (one step with the
 learning rate 1e-30), which AutoModelFor... of transformers opens; the data are redco's generated ones, as bytes. The peer
 computes the loss of the whole batch in redco's order, with torch.optim.AdamW, the same schedule and clipping. redco runs on
 several meshes with micro-batches. The largest relative difference of the losses must be below 1e-4.
@@ -22,12 +23,21 @@ from redco_order import batches
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CONFIGS = os.path.join(HERE, "..", "..", "configs")
+DECODER = ("model={arch: llama, tokenizer: bytes, hidden_size: 64, num_hidden_layers: 2, num_attention_heads: 4, "
+           "num_key_value_heads: 2, intermediate_size: 128, max_position_embeddings: 128, initializer_range: 0.1, "
+           "pad_token_id: 256%s}")
 # job, built-in data, class of transformers, more settings
 TASKS = {"token_classification": ("token_classification/entities", "entities", "TokenClassification", []),
          "question_answering": ("question_answering/facts", "questions", "QuestionAnswering", []),
          "multiple_choice": ("multiple_choice/facts", "choices", "MultipleChoice", []),
          "reranking": ("reranking/paraphrases", "paraphrases", "SequenceClassification", []),
-         "topics": ("classification/topics", "topics", "SequenceClassification", [])}
+         "topics": ("classification/topics", "topics", "SequenceClassification", []),
+         "decoder_tags": ("token_classification/entities", "entities", "TokenClassification",
+                          [DECODER % ", classifier_dropout: 0"]),
+         "decoder_classes": ("classification/text", "reviews", "SequenceClassification", [DECODER % ""]),
+         "decoder_topics": ("classification/topics", "topics", "SequenceClassification",
+                            [DECODER % ", problem_type: multi_label_classification"]),
+         "decoder_numbers": ("regression/text", "shopping", "SequenceClassification", [DECODER % ""])}
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--work", required=True, help="folder for checkpoints and logs")
 parser.add_argument("--redco", default=os.path.join(HERE, "..", "..", "build", "bin", "redco"))
@@ -70,7 +80,7 @@ def inputs(texts, pairs=None):
 
 
 def loss_of(task, model, rows):
-    if task == "token_classification":
+    if task in ("token_classification", "decoder_tags"):
         words = [[w if i == 0 else " " + w for i, w in enumerate(r["tokens"])] for r in rows]
         labels = [sum(([model.config.label2id[t]] + [-100] * (len(w.encode()) - 1) for w, t in zip(ws, r["tags"])), [])
                   for ws, r in zip(words, rows)]
@@ -96,6 +106,10 @@ def loss_of(task, model, rows):
         batch = inputs([r["anchor"] for r in rows for _ in range(2)], [t for r in rows for t in (r["positive"], r["negative"])])
         return F.binary_cross_entropy_with_logits(model(**batch).logits.flatten(), torch.tensor([1.0, 0.0] * len(rows)))
     batch = inputs([r["text"] for r in rows])
+    if task == "decoder_classes":
+        return model(**batch, labels=torch.tensor([model.config.label2id[r["label"]] for r in rows])).loss
+    if task == "decoder_numbers":
+        return F.mse_loss(model(**batch).logits.flatten(), torch.tensor([float(r["label"]) for r in rows]))
     labels = torch.zeros(len(rows), model.config.num_labels)
     for i, r in enumerate(rows):
         labels[i, [model.config.label2id[x] for x in r["label"]]] = 1

@@ -215,6 +215,10 @@ std::string prediction_settings(const JobConfig& job, const PredictModel& m) {
   j["predict"] = predict;
   j["predict"]["truncate_prompt"] = job.predict.truncate_prompt;
   if (job.predict.images) j["predict"]["images"] = *job.predict.images;
+  if (job.predict.system) j["predict"]["system"] = *job.predict.system;
+  const ChatVariables chat = chat_variables_of(job.predict);
+  if (!chat.tools.empty()) j["predict"]["tools"] = hash128(chat.tools).hex();
+  if (!chat.more.empty()) j["predict"]["chat_template_kwargs"] = Json::parse(chat.more);
   const std::string own =
       in_pipeline(*m.pipeline, "prediction_settings()", [&] { return m.pipeline->prediction_settings(); });
   if (!is_json(own)) throw UsageError("[pipeline] prediction_settings() returned no JSON: {}", excerpt(own));
@@ -267,6 +271,27 @@ std::vector<i32> message_ids(const PredictModel& m, const PredictSettings& p,
   }
   if (ids.empty()) throw ContentsError("{}: the chat template renders an empty prompt", where);
   return fitting(m, p, std::move(ids), where);
+}
+
+ChatVariables chat_variables_of(const PredictSettings& p) {
+  ChatVariables v;
+  if (p.tools) {
+    const Json tools = Json::parse(read_file(*p.tools, i64{16} << 20), nullptr, false);
+    const auto is_tool = [](const Json& t) { return t.is_object(); };
+    if (!tools.is_array() || tools.empty() || !std::ranges::all_of(tools, is_tool))
+      throw ContentsError(
+          "[predict] predict.tools={}: expected a JSON file with a list of tools: [{{\"type\": \"function\", "
+          "\"function\": {{\"name\": \"...\", \"parameters\": {{...}}}}}}]; got {}",
+          *p.tools,
+          tools.is_discarded() ? "no JSON"
+          : tools.empty()      ? "an empty list"
+                               : tools.type_name());
+    v.tools = tools.dump();
+  }
+  Json more = Json::object();
+  for (const auto& [name, text] : p.chat_template_kwargs.values) more[name] = Json::parse(text);
+  if (!more.empty()) v.more = more.dump();
+  return v;
 }
 
 }  // namespace redco

@@ -80,4 +80,8 @@ std::vector<i32> message_ids(const PredictModel& m, const PredictSettings& p,
                              const std::vector<ChatMessage>& messages, const std::string& where,
                              ChatVariables variables = {});
 
+// The chat template's variables that predict.tools and predict.chat_template_kwargs give. ContentsError for a
+// file that has no list of tools.
+ChatVariables chat_variables_of(const PredictSettings& p);
+
 }  // namespace redco

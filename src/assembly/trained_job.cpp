@@ -281,6 +281,17 @@ void use_trained_evaluation(JobConfig& job) {
   });
   job.data.eval = saved->data.eval;
   job.data.eval_sets = saved->data.eval_sets;
+  // The files are read as in the training.
+  const auto take = [&](const char* key, auto member) {
+    if (job.origins.given(key)) return;
+    job.data.*member = saved->data.*member;
+    job.origins.inherit(key, join_path(*job.predict.checkpoint, ckpt::kJobPath));
+  };
+  if (saved->data.images) saved->data.images = facts.absolute(*saved->data.images).string();
+  take("data.format", &DataSettings::format);
+  take("data.header", &DataSettings::header);
+  take("data.images", &DataSettings::images);
+  take("data.skip_bad", &DataSettings::skip_bad);
   for (const char* key : {"data.eval", "data.eval_sets"})
     job.origins.inherit(key, join_path(*job.predict.checkpoint, ckpt::kJobPath));
   info("[eval] the job names no evaluation data: {}, those of the training",

@@ -1,6 +1,7 @@
 #include "base/input_file.h"
 
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text_encoding.h"
@@ -8,6 +9,15 @@
 #include "base/words.h"
 
 namespace redco {
+
+namespace {
+// First bytes of files that are given as texts by mistake.
+constexpr std::pair<std::string_view, const char*> kNoTexts[] = {
+    {"PAR1", "a Parquet file. Give it the ending .parquet, or set data.format: parquet"},
+    {"ARROW1", "an Arrow file. Give it the ending .arrow, or set data.format: arrow"},
+    {"PK\x03\x04", "a zip archive, as .xlsx and .docx are. Unpack it, or save it as CSV or text"},
+    {"%PDF-", "a PDF. Convert it, e.g. with pdftotext"}};
+}  // namespace
 
 struct InputFile::State {
   explicit State(const std::string& path) : stored(path), unpacker(make_unpacker(stored)) {}
@@ -48,6 +58,8 @@ InputFile InputFile::open_text(const std::string& path) {
     if (n == 0) break;
     start.append(chunk, n);
   }
+  for (const auto& [begin, what] : kNoTexts)
+    if (start.starts_with(begin)) throw ContentsError("{}: not a text but {}", path, what);
   if (const auto encoding = wide_encoding(start); !encoding.empty())
     throw ContentsError("{}", wide_encoding_error(path, encoding));
   if (start.starts_with(kByteOrderMark)) start.erase(0, kByteOrderMark.size());
@@ -87,7 +99,7 @@ bool LineReader::next(std::string& line) {
     const std::size_t n = newline ? static_cast<std::size_t>(newline - from) : end_ - begin_;
     if (line.size() + n > max_line_) {
       throw ContentsError("{}:{}: the line is longer than {}", file_.path(), number_ + 1,
-                          human_bytes(max_line_));
+                          human_bytes(max_line_) + "; write several shorter lines or records");
     }
     line.append(from, n);
     begin_ += n + (newline ? 1 : 0);

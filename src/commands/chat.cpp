@@ -29,8 +29,8 @@ namespace {
 constexpr i64 kChatNewTokens = 1024;
 
 constexpr const char* kCommands =
-    "One message per line. /reset clears the conversation, /help prints this text, /exit or Ctrl-D ends the "
-    "chat, Ctrl-C stops an answer.";
+    "One message per line. /tool TEXT is the result of a tool that the model called, /reset clears the "
+    "conversation, /help prints this text, /exit or Ctrl-D ends the chat, Ctrl-C stops an answer.";
 
 volatile std::sig_atomic_t interrupts = 0;
 extern "C" void redco_note_interrupt(int) { interrupts = 1; }
@@ -118,6 +118,7 @@ class Chat {
             "tokenizer_config.json). Give data.chat_template, or use `redco predict` for plain texts",
             m_.source.folder.empty() ? "the tokenizer's folder" : m_.source.folder);
     });
+    c.world().together([&] { variables_ = chat_variables_of(job.predict); });
     c.random.seed = static_cast<u64>(job.train.seed);
     c.compute_dtype = job.train.compute_dtype;
     reset();
@@ -143,9 +144,9 @@ class Chat {
 
  private:
   // No message begins with a zero byte.
-  static inline const std::string kEnd{"\0end", 4}, kReset{"\0reset", 6};
+  static inline const std::string kEnd{"\0end", 4}, kReset{"\0reset", 6}, kTool{"\0tool", 5};
 
-  // The next message, kReset or kEnd. First rank.
+  // The next message, after kTool if it is a tool's; kReset or kEnd. First rank.
   std::string read() {
     std::string line;
     while (true) {
@@ -176,7 +177,7 @@ class Chat {
       try {
         if (!is_utf8(line) || line.find('\0') != std::string::npos)
           throw ContentsError("[chat] the message is not UTF-8 text");
-        return line;
+        return line.starts_with("/tool ") ? kTool + line.substr(6) : line;
       } catch (const ContentsError& e) {
         if (!interactive_) throw;
         print_message(e.what());
@@ -202,7 +203,7 @@ class Chat {
       const bool may_drop = job_.predict.truncate_prompt == "left" &&
                             messages_.size() >= fixed_ + 3;  // one turn and the new message
       try {
-        auto ids = message_ids(m_, whole, messages_, "[chat] the conversation");
+        auto ids = message_ids(m_, whole, messages_, "[chat] the conversation", variables_);
         if (!may_drop || static_cast<i64>(ids.size()) <= room) return ids;
       } catch (const ContentsError&) {
         if (!may_drop) throw;
@@ -224,7 +225,8 @@ class Chat {
 
   void take(const ParamTree& params, const std::string& message) {
     const auto before = messages_;
-    messages_.push_back({"user", message, "", true});
+    const bool tool = message.starts_with(kTool);
+    messages_.push_back({tool ? "tool" : "user", tool ? message.substr(kTool.size()) : message, "", true});
     std::vector<i32> ids;
     try {
       ids = prompt();
@@ -260,6 +262,7 @@ class Chat {
   Context& c_;
   const bool interactive_, first_;
   PredictModel m_;
+  ChatVariables variables_;  // predict.tools, predict.chat_template_kwargs
   Lines lines_;
   std::vector<ChatMessage> messages_;
   std::size_t fixed_ = 0;  // messages at the beginning that are never dropped

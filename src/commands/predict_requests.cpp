@@ -8,14 +8,19 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/jsonl.h"
+#include "base/log.h"
+#include "base/log_once.h"
 #include "base/ordered_work.h"
 #include "base/temporaries.h"
 #include "base/words.h"
 #include "data/builtin/builtin.h"
 #include "data/images/image_folder.h"
+#include "data/images/tar_members.h"
+#include "data/index/data_folders.h"
 #include "data/text/example_json.h"
 #include "data/text/example_shapes.h"
 #include "data/text/record_lines.h"
+#include "pipeline/chat_records.h"
 #include "train/prefetch.h"
 
 namespace redco {
@@ -46,49 +51,184 @@ std::string quoted_keys(const Json& j) {
   return keys.empty() ? "none" : excerpt(fmt::format("{}", fmt::join(keys, ", ")));
 }
 
-// The prompt of a line in the forms of the training data: data.fields names the keys.
-void read_prompt(const JobConfig& job, const PredictModel& m, const Json& j, const std::string& where,
-                 PredictRequest& r, Json& head) {
+// The record that a line is, for readers of pipelines.
+Record record_of(const Json& j, const std::string& where) { return Record(text_of(j), where); }
+
+// What the model answers: a text or messages, and the members of the output line.
+struct Prompt {
+  Json value;  // a text, or a list of messages
+  Json head;
+};
+
+// The value without the answer that a conversation of training data ends with.
+Json without_answer(Json messages) {
+  const auto is_answer = [](const Json& m) {
+    return m.is_object() && (m.value("role", Json()) == "assistant" || m.value("role", Json()) == "model");
+  };
+  const std::size_t all = messages.size();
+  while (!messages.empty() && is_answer(messages.back())) messages.erase(messages.size() - 1);
+  if (messages.size() < all)
+    log_once(LogLevel::info,
+             "[predict] conversations that end with a message of the assistant are answered without it");
+  return messages;
+}
+
+// The prompt of a line in the forms of the training data: data.fields names the keys. j: the line with the
+// settings for chats.
+Prompt find_prompt(const JobConfig& job, const PredictModel& m, const Json& line, const Json& j,
+                   const std::string& where) {
   const ExampleFields& f = job.data.fields;
-  std::string text_key, chat_key;
+  std::string text_key, chat_key, key;
+  const bool questions = job.pipeline == "grpo";  // as in its training data
   const Json* text = value_of(j, {f.prompt, f.text, "prompt", "text"}, text_key);
+  if (!text && questions) text = value_of(j, {"question", "problem"}, text_key);
   const Json* chat = value_of(j, {f.messages, f.conversations, "messages", "conversations"}, chat_key);
-  if (text && chat)
-    throw ContentsError("{}: both \"{}\" and \"{}\"; which is the prompt? Keep one of them", where, text_key,
-                        chat_key);
-  std::string other = text_key;
-  if (text && f.prompt && text_key == *f.prompt && value_of(j, {f.text}, other))
-    throw ContentsError("{}: both \"{}\" and \"{}\"; which is the prompt? Keep one of them", where, text_key,
-                        other);
-  if (!text && !chat)
-    throw ContentsError("{}: no \"{}\", \"{}\" or \"{}\"; its keys are {} (data.fields renames them)", where,
-                        f.prompt.value_or("prompt"), f.text.value_or("text"), f.messages.value_or("messages"),
-                        quoted_keys(j));
-  Example& e = r.example;
-  if (text && text->is_array()) std::swap(text, chat), std::swap(text_key, chat_key);
-  if (chat) {
-    try {
-      const bool turns = chat->is_array() && !chat->empty() && (*chat)[0].contains("from");
-      const Json messages = turns ? sharegpt_messages(j, *chat, chat_key) : *chat;
-      const ChatVariables variables = chat_variables(j);
-      e.ids["prompt"] = message_ids(m, job.predict, parse_messages(messages.dump(), where), where, variables);
-    } catch (const ContentsError& error) {
-      const std::string what = error.what();
-      throw ContentsError("{}", what.starts_with(where) ? what : fmt::format("{}: {}", where, what));
-    }
-    head[chat_key] = *chat;
-    return;
+  const bool pair = value_of(j, {f.chosen, "chosen"}, key) && value_of(j, {f.rejected, "rejected"}, key);
+  const Json* completion = value_of(j, {f.completion, "completion"}, key);
+  const Json* instruction = value_of(j, {f.instruction, "instruction"}, key);
+  const auto both = [&](const std::string& a, const std::string& b) {
+    throw ContentsError("{}: both \"{}\" and \"{}\"; which is the prompt? Keep one of them", where, a, b);
+  };
+  if (text && chat) {
+    // As in training: a prompt without completion is no example, and pairs have their prompt in "prompt".
+    if (pair)
+      chat = nullptr;
+    else if (!completion && text_key != f.text.value_or("text"))
+      text = nullptr;
+    else
+      both(text_key, chat_key);
   }
-  if (!text->is_string())
+  std::string other = text_key;
+  if (text && f.prompt && text_key == *f.prompt && value_of(j, {f.text}, other)) both(text_key, other);
+  if (text && instruction && text_key == f.text.value_or("text")) both(text_key, key);
+  if (text && text->is_string()) {
+    const auto in_chat = [&](const char* name) {
+      return j.contains(name) && (j[name].is_array() || j[name].is_object());
+    };
+    if ((pair && in_chat("chosen")) || (completion && completion->is_array()))
+      return {Json::array({{{"role", "user"}, {"content", *text}}}), {{text_key, *text}}};
+    return {*text, {{"prompt", *text}}};
+  }
+  if (text && !text->is_array())
     throw ContentsError("{}: \"{}\" is of type {}; expected a text", where, text_key, text->type_name());
-  e.text = r.prompt = text->get<std::string>();
-  e.ids["prompt"] = prompt_ids(m, job.predict, r.prompt, where);
-  head["prompt"] = *text;
+  if (text) return {without_answer(*text), {{text_key, line.at(text_key)}}};
+  if (chat) {
+    const bool turns = chat->is_array() && !chat->empty() && (*chat)[0].contains("from");
+    return {without_answer(turns ? sharegpt_messages(j, *chat, chat_key) : *chat),
+            {{chat_key, line.at(chat_key)}}};
+  }
+  if (pair) {
+    const Json prompt = Json::parse(shared_prompt(record_of(j, where)));
+    return {prompt, {{"prompt", prompt}}};
+  }
+  if (instruction) {
+    const Json* input = value_of(j, {f.input, "input", "context"}, other);
+    const AlpacaLine x{as_text(*instruction, key), input ? as_text(*input, other) : "", "",
+                       alpaca_history(j)};
+    Json head = {{key, *instruction}};
+    if (input) head[other] = *input;
+    if (m.chat_template) return {without_answer(alpaca_messages(j, x)), head};
+    return {alpaca_prompt(j, x), head};
+  }
+  throw ContentsError("{}: no \"{}\", \"{}\" or \"{}\"; its keys are {} (data.fields renames them)", where,
+                      f.prompt.value_or("prompt"), f.text.value_or("text"), f.messages.value_or("messages"),
+                      quoted_keys(j));
+}
+
+void read_prompt(const JobConfig& job, const PredictModel& m, const Json& line, const Json& j,
+                 const std::string& where, PredictRequest& r, Json& head) {
+  try {
+    const Prompt prompt = find_prompt(job, m, line, j, where);
+    head.update(prompt.head);
+    if (prompt.value.is_string()) {
+      r.prompt = prompt.value.get<std::string>();
+      r.example.text = r.prompt;
+      r.example.ids["prompt"] = prompt_ids(m, job.predict, r.prompt, where);
+      return;
+    }
+    r.example.ids["prompt"] =
+        message_ids(m, job.predict, parse_messages(prompt.value.dump(), where), where, chat_variables(j));
+  } catch (const ContentsError& error) {
+    const std::string what = error.what();
+    throw ContentsError("{}", what.starts_with(where) ? what : fmt::format("{}: {}", where, what));
+  }
+}
+
+// The settings of the job for chats: predict.system, predict.tools, predict.chat_template_kwargs.
+struct ChatSettings {
+  explicit ChatSettings(const PredictSettings& p) : system(p.system) {
+    const ChatVariables v = chat_variables_of(p);
+    if (!v.tools.empty()) tools = Json::parse(v.tools);
+    if (!v.more.empty()) more = Json::parse(v.more);
+  }
+  std::optional<std::string> system;
+  Json tools, more;  // null: none
+
+  bool any() const { return system || !tools.is_null() || !more.is_null(); }
+  // The line with the settings that it does not replace by its own.
+  Json apply(const ExampleFields& f, Json line, const std::string& where) const {
+    std::string key;
+    const Json* found =
+        value_of(line, {f.messages, f.conversations, f.prompt, "messages", "conversations", "prompt"}, key);
+    if (!found || !found->is_array())
+      throw UsageError(
+          "{}: {} has no effect on a line without messages. Remove the setting, or give the line \"messages\"",
+          where,
+          system            ? "predict.system"
+          : tools.is_null() ? "predict.chat_template_kwargs"
+                            : "predict.tools");
+    Json& turns = line[key];
+    const bool share_gpt = !turns.empty() && turns[0].is_object() && turns[0].contains("from");
+    const auto is_system = [&](const Json& turn) {
+      return turn.is_object() && turn.value(share_gpt ? "from" : "role", Json()) == "system";
+    };
+    if (system && !turns.empty() && !is_system(turns[0])) {
+      if (!share_gpt)
+        turns.insert(turns.begin(), Json({{"role", "system"}, {"content", *system}}));
+      else if (!line.contains("system") && !line.contains("system_prompt"))
+        line["system"] = *system;
+    }
+    const auto absent = [&](const char* name) { return !line.contains(name) || line[name].is_null(); };
+    if (!tools.is_null() && absent("tools")) line["tools"] = tools;
+    if (more.is_null()) return line;
+    if (absent("chat_template_kwargs")) line["chat_template_kwargs"] = Json::object();
+    if (Json& own = line["chat_template_kwargs"]; own.is_object())
+      for (const auto& [name, value] : more.items())
+        if (!own.contains(name)) own[name] = value;
+    return line;
+  }
+};
+
+// The names of images are relative to the folder of their file, as in training data, or, if there is no such
+// file, to the current folder.
+void place_image(Json& j, const std::string& key, const std::string& folder) {
+  const auto it = j.find(key);
+  if (it == j.end() || !it->is_string()) return;
+  const std::string name = *it;
+  if (auto place = TarPlace::of(name)) {
+    place->archive = join_path(folder, place->archive);
+    *it = place->text();
+  } else if (!name.starts_with('/') && !name.starts_with("data:") && name.size() <= 4096 &&
+             exists(join_path(folder, name))) {
+    *it = join_path(folder, name);
+  }
+}
+
+// Members of the answers of built-in pipelines. A line that has one, such as the expected "entities", keeps
+// it as "given_entities" in the output.
+bool is_answer_name(const std::string& name) {
+  for (const char* known :
+       {"prediction", "entities", "scores", "ranking", "score", "start", "end", "no_answer_score", "label_id",
+        "probabilities", "embedding", "image_embedding", "text_embedding"})
+    if (name == known) return true;
+  return false;
 }
 
 // Reads a prompt, or an object that the pipeline reads; the answer repeats all members of such an object.
-void read_line(const JobConfig& job, const PredictModel& m, const Json& j, const std::string& where,
-               PredictRequest& r) {
+void read_line(const JobConfig& job, const PredictModel& m, const ChatSettings& chat, const Json& line,
+               const std::string& where, const std::string& folder, PredictRequest& r) {
+  Json j = chat.any() ? chat.apply(job.data.fields, line, where) : line;
+  if (!folder.empty() && !job.data.images) place_image(j, job.data.fields.image, folder);
   Example& e = r.example;
   const i64 ordinal = e.ordinal;
   std::string id_key;
@@ -98,18 +238,37 @@ void read_line(const JobConfig& job, const PredictModel& m, const Json& j, const
   if (auto asked =
           in_pipeline(*m.pipeline, "request()", [&] { return m.pipeline->request(text_of(j), where); })) {
     e = std::move(*asked);
-    head.update(j);
+    for (const auto& [name, value] : line.items())
+      head[m.pipeline->origin.empty() && is_answer_name(name) ? "given_" + name : name] = value;
   } else {
     if (j.contains(job.data.fields.image) && is_folder(job.predict.input.value_or("")))
       throw UsageError(
           "[predict] predict.input={} ({}) is a folder of images, and pipeline {} reads no images. Give a file of "
           "JSON lines",
           *job.predict.input, job.origins.where("predict.input"), job.pipeline);
-    read_prompt(job, m, j, where, r, head);
+    read_prompt(job, m, line, j, where, r, head);
   }
   e.ordinal = ordinal;
   e.id = text_of(id);
   r.head = text_of(head);
+}
+
+}  // namespace
+
+namespace {
+
+// The data files of a folder, as for data.eval; {}: it is one of images.
+std::vector<std::string> prompt_files_of(const std::string& folder) {
+  const FolderFiles found = files_of_folder(folder, std::nullopt, true);
+  if (found.files.empty() || (!found.image.empty() && !std::ranges::all_of(found.files, is_image_table)))
+    return {};
+  if (!found.other.empty())
+    throw UsageError("[predict] predict.input={}: files of several formats, such as {} and {}. Name one file",
+                     folder, file_name(found.files[0]), file_name(found.other));
+  info("[predict] predict.input: {} in the folder {}: {}",
+       counted(found.files.size(), found.format + " file"), excerpt(folder, 200),
+       excerpt(file_name(found.files[0])));
+  return found.files;
 }
 
 }  // namespace
@@ -120,6 +279,7 @@ struct PredictRequests::State {
     Json prompt;
     std::string text, where;
     std::string problem;  // why the line can't be read; "": it can
+    std::string folder;   // of the file
     i64 ordinal = 0;
   };
   struct Outcome {
@@ -130,6 +290,7 @@ struct PredictRequests::State {
   State(const JobConfig& job, const PredictModel& m)
       : job(job),
         m(m),
+        chat(job.predict),
         work(
             in_pipeline(*m.pipeline, "concurrent_requests()",
                         [&] { return m.pipeline->concurrent_requests(); })
@@ -139,8 +300,9 @@ struct PredictRequests::State {
     if (!job.predict.input) return;
     std::string path = *job.predict.input;
     if (is_builtin(path)) path = data_files({path}, true, builtin.emplace().path()).front();
-    if (!is_folder(path)) {
-      lines = std::make_unique<RecordLines>(RecordLines::of_prompts(path, job.data));
+    files = is_folder(path) ? prompt_files_of(path) : std::vector{path};
+    if (!files.empty()) {
+      lines = std::make_unique<RecordLines>(RecordLines::of_prompts(files, job.data));
       return;
     }
     if (job.data.images)
@@ -157,6 +319,7 @@ struct PredictRequests::State {
       if (!lines->next(line.text)) return std::nullopt;
       line.where = lines->where();
       line.problem = lines->problem();
+      line.folder = parent_path(files[lines->file()]);
     } else if (images) {
       if (n_lines == static_cast<i64>(images->files().size())) return std::nullopt;
       line.where = images->where(n_lines);
@@ -176,7 +339,8 @@ struct PredictRequests::State {
     r.example.ordinal = line.ordinal;
     try {
       if (!line.problem.empty()) throw ContentsError("{}: {}", line.where, line.problem);
-      read_line(job, m, lines ? parse_json_line(line.text, line.where) : line.prompt, line.where, r);
+      read_line(job, m, chat, lines ? parse_json_line(line.text, line.where) : line.prompt, line.where,
+                line.folder, r);
     } catch (const ContentsError& e) {
       if ((!lines && !images) || !job.predict.skip_bad) throw;
       return {.request = {}, .bad = e.what()};
@@ -192,6 +356,8 @@ struct PredictRequests::State {
 
   const JobConfig& job;
   const PredictModel& m;
+  const ChatSettings chat;
+  std::vector<std::string> files;          // of the lines
   std::optional<TemporaryFolder> builtin;  // holds the lines of a built-in input
   std::unique_ptr<RecordLines> lines;      // null for a folder of images and for predict.prompt
   std::optional<ImageFolder> images;

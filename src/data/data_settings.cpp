@@ -113,7 +113,7 @@ void DataSettings::visit(SettingsVisitor& v) {
       .at_least(1)
       .at_most(1 << 24)
       .on_resume(OnResume::error)
-      .only_with("pipeline", {"seq2seq", "captioning", "text_to_image", "transcription"});
+      .only_with("pipeline", {"seq2seq", "captioning", "text_to_image", "contrastive", "transcription"});
   v.field("source_prefix", source_prefix,
           "text added before every source, e.g. \"translate English to German: \" for T5")
       .literal()
@@ -122,9 +122,10 @@ void DataSettings::visit(SettingsVisitor& v) {
   v.field("header", header,
           "header line with column names in tsv and csv; ~: true unless data.fields has column numbers")
       .on_resume(OnResume::error)
-      .only_with("pipeline", {"lm", "distillation", "dpo", "grpo", "reward", "seq2seq", "captioning",
-                              "text_to_image", "transcription", "classification", "regression", "embedding",
-                              "reranking", "token_classification", "question_answering", "multiple_choice"})
+      .only_with("pipeline",
+                 {"lm", "distillation", "dpo", "grpo", "reward", "seq2seq", "captioning", "text_to_image",
+                  "contrastive", "transcription", "classification", "regression", "embedding", "reranking",
+                  "token_classification", "question_answering", "multiple_choice"})
       .decided_by(DecidedBy::job);
   v.field("group_by_length", group_by_length,
           "batches of training examples of similar length, which need less padding; examples are sorted "

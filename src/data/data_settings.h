@@ -72,13 +72,14 @@ struct ExampleFields {
         .only_with("pipeline", {"classification", "regression"});
     v.field("image", image, "key or column of an image's file name, relative to data.images")
         .looks_like(column)
-        .only_with("pipeline", {"captioning", "text_to_image", "classification", "regression"});
+        .only_with("pipeline",
+                   {"captioning", "text_to_image", "contrastive", "classification", "regression"});
     v.field("audio", audio, "key or column of a recording's file name, relative to data.audio")
         .looks_like(column)
         .only_with("pipeline", {"transcription"});
     v.field("caption", caption, "key or column of an image's caption")
         .looks_like(column)
-        .only_with("pipeline", {"captioning", "text_to_image"});
+        .only_with("pipeline", {"captioning", "text_to_image", "contrastive"});
     v.field(
          "label", label,
          "key or column of the class, or of a list of classes; for regression, of the target value or values")

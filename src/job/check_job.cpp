@@ -100,12 +100,16 @@ void check_idle(const JobConfig& job, JobUse use, Checks& c) {
       if (c.changed(key))
         log_once(LogLevel::warn, fmt::format("{} ({}) has no effect without evaluation data (data.eval)", key,
                                              job.origins.where(key)));
-  if (use == JobUse::predict && job.predict.system && !job.predict.prompt.empty() &&
-      c.changed("predict.system"))
-    c.problem(
-        "predict.system ({}) has no effect with predict.prompt ({}): a prompt is a text, not a chat. Use `redco "
-        "chat`, or give messages in predict.input",
-        job.origins.where("predict.system"), job.origins.where("predict.prompt"));
+  if (use != JobUse::predict || job.predict.prompt.empty()) return;
+  const PredictSettings& p = job.predict;
+  for (const auto& [key, given] :
+       {std::pair("predict.system", p.system.has_value()), std::pair("predict.tools", p.tools.has_value()),
+        std::pair("predict.chat_template_kwargs", !p.chat_template_kwargs.values.empty())})
+    if (given)
+      c.problem(
+          "{} ({}) has no effect with predict.prompt ({}): a prompt is a text, not a chat. Use `redco chat`, or give "
+          "messages in predict.input",
+          key, job.origins.where(key), job.origins.where("predict.prompt"));
 }
 
 void check_train(const JobConfig& job, JobUse use, Checks& c) {

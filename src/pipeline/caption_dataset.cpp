@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/words.h"
 #include "data/text/example_json.h"
+#include "data/text/example_shapes.h"
 #include "pipeline/indexed_data.h"
 
 namespace redco {
@@ -22,8 +23,7 @@ std::string dump(const Json& j) { return j.dump(-1, ' ', false, Json::error_hand
 const std::string* find_text(const Json& j, const std::string& key) {
   const auto it = j.find(key);
   if (it == j.end() || it->is_null()) return nullptr;
-  if (!it->is_string()) throw ContentsError("\"{}\" is not a text but {}", key, it->type_name());
-  return &it->get_ref<const std::string&>();
+  return &as_text(*it, key);
 }
 
 const std::string& not_blank(const std::string* text, const std::string& key) {
@@ -33,6 +33,11 @@ const std::string& not_blank(const std::string* text, const std::string& key) {
 }
 
 }  // namespace
+
+std::string caption_key(const nlohmann::ordered_json& j, const std::string& named) {
+  const bool has = j.contains(named) && !j[named].is_null();
+  return !has && named == ExampleFields().caption && j.contains("text") ? "text" : named;
+}
 
 TokenizedExample CaptionLines::read(const ExampleRecord& r) const {
   const ExampleFields& fields = settings().fields;
@@ -46,7 +51,8 @@ TokenizedExample CaptionLines::read(const ExampleRecord& r) const {
   } else {
     const Json j = parse_example_line(r.text);
     image = not_blank(find_text(j, fields.source), fields.source);
-    caption = not_blank(find_text(j, fields.target), fields.target);
+    const std::string key = caption_key(j, fields.target);
+    caption = not_blank(find_text(j, key), key);
     if (const auto id = j.find(fields.id.value_or("")); fields.id && id != j.end()) kept["id"] = *id;
   }
   e.ids = caption_ids(caption, &e.cut);
@@ -93,7 +99,7 @@ std::string CaptionLines::image_of(const std::string& json) const {
 
 Example CaptionLines::caption_of(const std::string& json) const {
   const Json j = parse_example_line(json);
-  const std::string& key = settings().fields.target;
+  const std::string key = caption_key(j, settings().fields.target);
   const std::string* caption = find_text(j, key);
   const std::string& text = not_blank(caption ? caption : find_text(j, "prompt"), key);
   Example e;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@
 #include "pipeline/pipeline.h"
 
 namespace redco {
+
+// The key of a record's caption: data.fields.caption; "text" if neither the job nor the record names one.
+std::string caption_key(const nlohmann::ordered_json& record, const std::string& named);
 
 // Converts a record to the caption's ids. TokenizedExample::id keeps the image's name.
 class CaptionLines {

@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "data/text/example_json.h"
+#include "data/text/example_shapes.h"
+#include "data/text/field_hints.h"
 #include "pipeline/token_rows.h"
 
 namespace redco {
@@ -84,12 +86,28 @@ std::size_t common_beginning(const Record& r, const std::string& a, const std::s
   return n;
 }
 
+// {"from": "gpt", "value": "..."} or {"role", "content"}, a single message.
+bool is_message(const Record& r, const std::string& key) {
+  return r.has(key) && ChatJson::parse(r.json(key)).is_object();
+}
+// Turns of ShareGPT, [{"from", "value"}...], as messages; others stay.
+ChatJson as_messages(const Record& r, const ChatJson& turns, const std::string& key, bool with_system) {
+  if (turns.empty() || !turns[0].is_object() || !turns[0].contains("from")) return turns;
+  try {
+    return sharegpt_messages(with_system ? ChatJson::parse(r.json()) : ChatJson::object(), turns, key);
+  } catch (const ContentsError& e) {
+    r.fail(e.what());
+  }
+}
 ChatJson prompt_messages(const Record& r) {
   if (is_list(r, "prompt")) return list_of(r, "prompt");
+  if (!r.has("prompt") && is_list(r, "conversations"))
+    return as_messages(r, list_of(r, "conversations"), "conversations", true);
   return ChatJson::array({{{"role", "user"}, {"content", r.text("prompt")}}});
 }
 ChatJson answer_messages(const Record& r, const std::string& key) {
-  if (is_list(r, key)) return list_of(r, key);
+  if (is_message(r, key)) return as_messages(r, ChatJson::array({ChatJson::parse(r.json(key))}), key, false);
+  if (is_list(r, key)) return as_messages(r, list_of(r, key), key, false);
   return ChatJson::array({{{"role", "assistant"}, {"content", r.text(key)}}});
 }
 // Removes the prompt's messages from the beginning of an answer that repeats them.
@@ -119,7 +137,9 @@ void read_answer(const Tokenizer& tokenizer, const ChatTemplate* chat, const Rec
 }  // namespace
 
 void warn_of_plain_prompt(const Record& r) {
-  if (!r.has("prompt") || is_list(r, "prompt")) return;
+  if (!r.has("prompt")) return;
+  for (const char* key : {"prompt", "completion", "chosen"})
+    if (is_list(r, key) || is_message(r, key)) return;  // a chat
   const std::string prompt = r.text("prompt");
   for (const char* mark : {"<|", "[INST]", "<start_of_turn>", "<turn>", "[SYSTEM_PROMPT]"})
     if (prompt.find(mark) != std::string::npos) return;
@@ -158,12 +178,36 @@ std::string answer_text(const Record& r, const std::string& key) {
   return messages.back().content;
 }
 
+std::string shared_prompt(const Record& r) {
+  if (!is_list(r, "chosen") && !is_list(r, "rejected")) {
+    const std::string chosen = r.text("chosen");
+    const std::string prompt = chosen.substr(0, common_beginning(r, chosen, r.text("rejected")));
+    return ChatJson(prompt).dump(-1, ' ', false, ChatJson::error_handler_t::replace);
+  }
+  const ChatJson a = answer_messages(r, "chosen"), b = answer_messages(r, "rejected");
+  ChatJson prompt = ChatJson::array();
+  for (std::size_t i = 0; i + 1 < std::min(a.size(), b.size()) && a[i] == b[i]; ++i) prompt.push_back(a[i]);
+  if (prompt.empty())
+    r.fail(
+        "no \"prompt\", and \"chosen\" and \"rejected\" do not begin with the same message. data.fields.prompt names "
+        "another key");
+  return prompt.dump(-1, ' ', false, ChatJson::error_handler_t::replace);
+}
+
 Preference preference_of_record(const Tokenizer& tokenizer, const ChatTemplate* chat, const Record& r) {
   static const std::string kKeys[2] = {"chosen", "rejected"};
   Preference out;
-  if (r.has("chosen") && r.has("rejected") && r.json("chosen") == r.json("rejected"))
+  for (const std::string& key : kKeys)
+    if (!r.has(key)) {
+      const ChatJson members = ChatJson::parse(r.json());
+      std::vector<std::string> keys;
+      for (const auto& [name, value] : members.items()) keys.push_back(name);
+      r.fail(fmt::format("no \"{0}\"; {1}. data.fields.{0} names another key", key, listed_keys(keys)));
+    }
+  if (r.json("chosen") == r.json("rejected"))
     r.fail("\"chosen\" equals \"rejected\", so there is nothing to prefer");
-  if (!is_list(r, "prompt") && !is_list(r, "chosen") && !is_list(r, "rejected")) {
+  const bool turns = !r.has("prompt") && is_list(r, "conversations");
+  if (!turns && !is_list(r, "prompt") && !is_list(r, "chosen") && !is_list(r, "rejected")) {
     const std::string texts[2] = {r.text(kKeys[0]), r.text(kKeys[1])};
     const std::size_t shared = r.has("prompt") ? 0 : common_beginning(r, texts[0], texts[1]);
     out.prompt = prompt_ids(tokenizer, r, r.has("prompt") ? r.text("prompt") : texts[0].substr(0, shared));
@@ -171,21 +215,9 @@ Preference preference_of_record(const Tokenizer& tokenizer, const ChatTemplate* 
     out.chosen = texts[0].substr(shared);
     return out;
   }
-  ChatJson prompt = ChatJson::array();
   ChatJson answers[2] = {answer_messages(r, kKeys[0]), answer_messages(r, kKeys[1])};
-  if (r.has("prompt")) {
-    prompt = prompt_messages(r);
-    for (ChatJson& a : answers) remove_prompt(prompt, a);
-  } else {
-    while (answers[0].size() > 1 && answers[1].size() > 1 && answers[0][0] == answers[1][0]) {
-      prompt.push_back(answers[0][0]);
-      for (ChatJson& a : answers) a.erase(a.begin());
-    }
-    if (prompt.empty())
-      r.fail(
-          "no \"prompt\", and \"chosen\" and \"rejected\" do not begin with the same message. data.fields.prompt names "
-          "another key");
-  }
+  const ChatJson prompt = r.has("prompt") || turns ? prompt_messages(r) : ChatJson::parse(shared_prompt(r));
+  for (ChatJson& a : answers) remove_prompt(prompt, a);
   const ChatVariables variables = chat_variables(ChatJson::parse(r.json()));
   for (const int k : {0, 1}) {
     Answered a = answered(tokenizer, need_template(chat), r, variables, prompt, answers[k], kKeys[k]);

@@ -7,7 +7,8 @@
 //   {"chosen": [...], "rejected": [...]}   the common first messages are the prompt
 //   {"chosen": "...", "rejected": "..."}   the common beginning of the texts is the prompt
 //
-// Answers in messages may repeat the prompt's messages.
+// Answers in messages may repeat the prompt's messages. LLaMA-Factory's {"conversations": [{"from",
+// "value"}...], "chosen": {"from", "value"}, "rejected": {...}} is read as such.
 #pragma once
 
 #include <string>
@@ -27,6 +28,10 @@ std::shared_ptr<const Dataset> read_chat_records(const DataRequest& request, con
 // The prompt of a record that an answer follows: a text, or messages with the template's generation prompt.
 // ContentsError with the record's place; UsageError for messages without a template (null).
 std::vector<i32> prompt_of_record(const Tokenizer& tokenizer, const ChatTemplate* chat, const Record& record);
+
+// The prompt of {"chosen", "rejected"} without "prompt", as JSON: their common first messages, or a text,
+// their common beginning. ContentsError: they have none.
+std::string shared_prompt(const Record& record);
 
 // The text under a key, or the content of its only message.
 std::string answer_text(const Record& record, const std::string& key);

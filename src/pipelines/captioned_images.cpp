@@ -62,7 +62,7 @@ Example CaptionedImages::request(const std::string& json, const std::string& whe
     const Json line = parse_example_line(json);
     const auto given = [&](const std::string& key) { return line.contains(key) && line[key].is_string(); };
     const std::string &image = settings_->data.fields.image, &named = settings_->data.fields.caption;
-    const std::string caption = given(named) ? named : "prompt";
+    const std::string key = caption_key(line, named), caption = given(key) ? key : "prompt";
     if (!given(image) && !given(caption))
       throw ContentsError("neither \"{}\" nor \"{}\" is a text", image, named);
     if (given(image)) e.values["pixels"] = pixels(line[image]);

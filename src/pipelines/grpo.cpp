@@ -36,11 +36,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // The record with its prompt and expected answer under these names: "question" and "answer", as in GSM8K, or
-// "ground_truth" or "solution" are read where they are missing. Commands get the model's answer as "answer".
+// "problem", "ground_truth" or "solution" are read where they are missing. Commands get the model's answer as
+// "answer".
 Record with_usual_keys(const Record& r) {
   Json j = Json::parse(r.json());
   for (const auto& [known, usual] :
-       {std::pair("question", "prompt"), std::pair("answer", "completion"),
+       {std::pair("question", "prompt"), std::pair("problem", "prompt"), std::pair("answer", "completion"),
         std::pair("ground_truth", "completion"), std::pair("solution", "completion")})
     if ((!j.contains(usual) || j[usual].is_null()) && r.has(known)) {
       j[usual] = j[known];
@@ -61,7 +62,10 @@ class Grpo : public Pipeline {
       Example e;
       e.ids["prompt"] = prompt_of_record(*tokenizer, chat, r);
       if (!std::exchange(warned, true)) warn_of_plain_prompt(r);
-      if (rewards().verifies() || r.has("completion")) answer_text(r, "completion");
+      if (rewards().verifies() && !r.has("completion"))
+        r.fail(
+            "no \"completion\", which grpo.reward compares answers with; data.fields.completion names another key");
+      if (r.has("completion")) answer_text(r, "completion");
       e.text = r.json();
       return e;
     });

@@ -159,6 +159,13 @@ class MultipleChoice : public Pipeline {
         if (c.texts.size() > 1) return c;
         c.texts.clear(), c.names.clear();
       }
+    // answerA, answerB, ... with numbers from 1 as the answer (Social IQa).
+    for (char k = 'A'; r.has(std::string("answer") + k); ++k) {
+      c.key = "answerA";
+      c.texts.push_back(r.text(std::string("answer") + k));
+      c.names.push_back(std::to_string(c.texts.size()));
+    }
+    if (c.texts.size() > 1) return c;
     r.fail(
         "no choices; expected the key choices, endings or options, or ending0, ending1, ..., or another key "
         "that data.fields.choices names");

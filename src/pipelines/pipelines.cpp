@@ -30,7 +30,14 @@ std::string text_to_text(const std::string& family) {
   return it == classes.end() ? "" : it->second;
 }
 
-// transformers' class of a decoder with a score per class; "": it has none.
+// transformers' class of a decoder with another head.
+std::string decoder_class(const std::string& family, const std::string& ending) {
+  std::string name = language_model_class(family);
+  for (const std::string& end : {std::string("ForCausalLM"), std::string("LMHeadModel")})
+    if (name.ends_with(end)) name.resize(name.size() - end.size());
+  return name + ending;
+}
+// With a score per class; "": it has none.
 std::string decoder_classes(const std::string& family) {
   static const std::set<std::string> families = {
       "bloom", "deepseek_v2", "deepseek_v3", "exaone4",  "falcon",   "gemma",     "gemma2",  "glm4",
@@ -38,11 +45,16 @@ std::string decoder_classes(const std::string& family) {
       "olmo",  "olmo2",       "olmo3",       "nemotron", "opt",      "phi",       "phi3",    "qwen2",
       "qwen3", "qwen2_moe",   "qwen3_moe",   "smollm3",  "stablelm", "starcoder2"};
   if (family == "gemma3_text") return "Gemma3TextForSequenceClassification";
-  if (!families.count(family)) return "";
-  std::string name = language_model_class(family);
-  for (const std::string& end : {std::string("ForCausalLM"), std::string("LMHeadModel")})
-    if (name.ends_with(end)) name.resize(name.size() - end.size());
-  return name + "ForSequenceClassification";
+  return families.count(family) ? decoder_class(family, "ForSequenceClassification") : "";
+}
+// With a score per class for each token.
+std::string decoder_tags(const std::string& family) {
+  static const std::set<std::string> families = {
+      "arcee",     "bloom",    "deepseek_v3", "exaone4",  "falcon",    "gemma",  "gemma2", "glm",
+      "glm4",      "gpt2",     "gpt_bigcode", "gpt_neox", "gpt_oss",   "helium", "llama",  "mistral",
+      "mixtral",   "mpt",      "nemotron",    "phi",      "phi3",      "qwen2",  "qwen3",  "qwen2_moe",
+      "qwen3_moe", "seed_oss", "smollm3",     "stablelm", "starcoder2"};
+  return families.count(family) ? decoder_class(family, "ForTokenClassification") : "";
 }
 
 std::string labelling(const std::string& family) {
@@ -90,7 +102,10 @@ std::string text_embedding(const std::string& family) {
   const std::string name = encoder_class(family, "Model");
   return name.empty() ? language_model(family) : name;
 }
-std::string tagging(const std::string& family) { return encoder_class(family, "ForTokenClassification"); }
+std::string tagging(const std::string& family) {
+  const std::string name = encoder_class(family, "ForTokenClassification");
+  return name.empty() ? decoder_tags(family) : name;
+}
 std::string span_finding(const std::string& family) { return encoder_class(family, "ForQuestionAnswering"); }
 std::string choosing(const std::string& family) {
   return family == "electra" ? "" : encoder_class(family, "ForMultipleChoice");

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "pipeline/records.h"
 
@@ -13,5 +14,13 @@ namespace redco {
 // none.
 std::string key_of(const Record& r, const std::optional<std::string>& named,
                    std::initializer_list<const char*> known);
+
+// MS MARCO's form of a query's documents: "passages": {"passage_text": ["...", ...], "is_selected": [0, 1,
+// ...]}. nullopt: the record has another form. ContentsError: other numbers of texts and labels.
+struct RankedPassages {
+  std::vector<std::string> texts;
+  std::vector<float> selected;  // 0 or 1
+};
+std::optional<RankedPassages> ranked_passages(const Record& r);
 
 }  // namespace redco

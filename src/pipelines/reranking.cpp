@@ -130,6 +130,11 @@ class Reranking : public Pipeline {
       r.fail("no query; expected one of the keys query, anchor, question, sentence1 and text");
     TextGroup g;
     g.first = r.text(query);
+    if (const auto passages = f.positive ? std::nullopt : ranked_passages(r)) {
+      g.texts = passages->texts;
+      g.labels = passages->selected;
+      return example_of(r, g);
+    }
     const std::string key =
         key_of(r, f.positive,
                {"documents", "document", "positive", "pos", "passage", "answer", "sentence2", "text_pair"});
@@ -155,6 +160,9 @@ class Reranking : public Pipeline {
     }
     if (g.texts.empty()) r.fail(fmt::format("\"{}\" is empty", key));
     if (labelled && g.labels.empty()) r.fail("no label; expected label, labels or negatives");
+    return example_of(r, g);
+  }
+  Example example_of(const Record& r, const TextGroup& g) const {
     try {
       return pairs().example(g);
     } catch (const ContentsError& error) {

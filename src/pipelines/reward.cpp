@@ -77,25 +77,38 @@ class RewardModel : public Pipeline {
     return wanted_metrics("reward", settings->eval.metrics, means);
   }
 
-  // {"prompt", "completion"}, {"messages"}, or a text {"prompt"} that is scored unchanged.
+  // {"chosen", "rejected"} as in training; {"prompt", "completion"}, {"messages"}, or a text {"prompt"} that
+  // is scored unchanged.
   std::optional<Example> request(const std::string& json, const std::string& where) const override {
     const Record r(json, where);
     Example e;
+    if (r.has(kScored[0]) && r.has(kScored[1])) {
+      const Preference p = preference_of_record(*tokenizer, settings->chat_template.get(), r);
+      for (const int k : {0, 1}) e.ids[kScored[k]] = text_of(p.prompt, p.answers[k], max_length());
+      return e;
+    }
     e.ids["text"] = scored_ids_of_record(*tokenizer, settings->chat_template.get(), r);
-    const i64 most = settings->data.max_length.value_or(model->max_length());
-    if (auto& ids = e.ids["text"]; static_cast<i64>(ids.size()) > most)
-      ids.erase(ids.begin(), ids.end() - most);
+    if (auto& ids = e.ids["text"]; static_cast<i64>(ids.size()) > max_length())
+      ids.erase(ids.begin(), ids.end() - max_length());
     return e;
   }
 
-  // {"prediction": the score}
+  // {"prediction": the score}; of a pair the scores of both answers, {"prediction": [chosen, rejected]}
   std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,
                                    const StepContext&) const override {
     std::vector<std::vector<i32>> texts;
-    for (const Example& e : examples) texts.push_back(e.ids.at(e.ids.count("text") ? "text" : kScored[0]));
+    for (const Example& e : examples)
+      for (const char* name : {"text", kScored[0], kScored[1]})
+        if (const auto ids = e.ids.find(name); ids != e.ids.end()) texts.push_back(ids->second);
+    const std::vector<double> scores = answer_values(text_scores(*model, params, texts));
     std::vector<std::string> out;
-    for (const double r : answer_values(text_scores(*model, params, texts)))
-      out.push_back(fmt::format(R"({{"prediction":{}}})", json_number(static_cast<float>(r))));
+    std::size_t next = 0;
+    for (const Example& e : examples) {
+      const auto score = [&] { return json_number(static_cast<float>(scores[next++])); };
+      std::string prediction = score();
+      if (!e.ids.count("text")) prediction = fmt::format("[{},{}]", prediction, score());
+      out.push_back(fmt::format(R"({{"prediction":{}}})", prediction));
+    }
     return out;
   }
 
@@ -106,6 +119,7 @@ class RewardModel : public Pipeline {
 
  private:
   static constexpr const char* kScored[2] = {"chosen", "rejected"};
+  i64 max_length() const { return settings->data.max_length.value_or(model->max_length()); }
   static std::vector<i32> text_of(std::vector<i32> prompt, std::vector<i32> answer, i64 most) {
     fit_answer(prompt, answer, most);
     prompt.insert(prompt.end(), answer.begin(), answer.end());

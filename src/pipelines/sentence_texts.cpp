@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/log_once.h"
 #include "base/words.h"
+#include "data/text/field_hints.h"
 #include "pipelines/pooling.h"
 #include "pipelines/record_keys.h"
 #include "unicode/python_text.h"
@@ -42,6 +44,19 @@ std::vector<std::string> negatives_of(const Record& r, const std::optional<std::
     if (!r.has(numbered)) return out;
     out.push_back(r.text(numbered));
   }
+}
+
+// The first selected passage of MS MARCO's form; {}: the record has another form.
+std::vector<std::string> selected_passage(const Record& r) {
+  const auto passages = ranked_passages(r);
+  if (!passages) return {};
+  const auto one = std::ranges::find(passages->selected, 1.F);
+  if (one == passages->selected.end()) r.fail("none of the passages is selected");
+  log_once(
+      LogLevel::info,
+      "[data] \"passages\": the positive is the first selected passage, and there are no hard negatives; "
+      "pipeline reranking reads all passages");
+  return {passages->texts[static_cast<std::size_t>(one - passages->selected.begin())]};
 }
 
 class SentenceDataset : public Dataset {
@@ -90,10 +105,13 @@ void SentenceTexts::add(Example& e, const std::string& name, const std::string& 
 Example SentenceTexts::read(const Record& r) const {
   const std::string anchor = r.text(required_key(
       r, fields_.anchor, kAnchor, {"anchor", "query", "question", "sentence1", "text1", "source"}));
-  const std::string key =
-      required_key(r, fields_.positive, kPositive,
-                   {"positive", "pos", "document", "passage", "answer", "sentence2", "text2", "target"});
-  const std::vector<std::string> positives = texts_of(r, key);
+  std::string key = "passages";
+  std::vector<std::string> positives = fields_.positive ? std::vector<std::string>() : selected_passage(r);
+  if (positives.empty()) {
+    key = required_key(r, fields_.positive, kPositive,
+                       {"positive", "pos", "document", "passage", "answer", "sentence2", "text2", "target"});
+    positives = texts_of(r, key);
+  }
   if (positives.size() != 1)
     r.fail(fmt::format("\"{}\" has {}; expected one. Write a line for each of them", key,
                        counted(positives.size(), "text")));
@@ -137,7 +155,13 @@ Example SentenceTexts::request(const Record& r) const {
     if (what.starts_with(r.where())) throw;
     r.fail(what);
   }
-  r.fail(fmt::format("no text; expected one of the keys {}, prompt, query and document", plain));
+  const auto members = nlohmann::ordered_json::parse(r.json());
+  std::vector<std::string> keys;
+  for (const auto& [name, value] : members.items()) keys.push_back(name);
+  r.fail(fmt::format(
+      "no text; expected one of the keys {}, prompt, query and document; {}. Rename the key of "
+      "the text to embed",
+      plain, listed_keys(keys)));
 }
 
 std::string SentenceTexts::fingerprint() const {

@@ -21,10 +21,60 @@ std::vector<std::string> tags_of_list(const Record& r, const std::string& key) {
   if (!list.is_array())
     r.fail(fmt::format("\"{}\" is of type {}; expected a list of tags", key, list.type_name()));
   for (const TagJson& one : list) {
-    if (!one.is_string() && !one.is_number_integer())
+    if (!one.is_string() && !one.is_number_integer() && !one.is_boolean())
       r.fail(fmt::format("\"{}\" has the tag {}; expected names or whole numbers", key, excerpt(one.dump())));
     out.push_back(one.is_string() ? one.get<std::string>() : one.dump());
   }
+  return out;
+}
+
+struct TagSpan {
+  i64 begin = 0, end = 0;
+  std::string label;
+};
+// {"start", "end", "label"}, the same with start_offset and end_offset (doccano), or [start, end, label]
+// (spaCy).
+std::vector<TagSpan> spans_of(const Record& r, const std::string& key) {
+  const TagJson list = TagJson::parse(r.json(key));
+  std::vector<TagSpan> out;
+  const auto refuse = [&](const TagJson& span) {
+    r.fail(fmt::format(
+        "\"{}\" has {}; expected {{\"start\": 0, \"end\": 4, \"label\": \"PER\"}} or [0, 4, \"PER\"]", key,
+        excerpt(span.dump())));
+  };
+  if (!list.is_array()) refuse(list);
+  for (const TagJson& span : list) {
+    const auto value = [&](std::size_t at, const char* name, const char* other) -> TagJson {
+      if (span.is_array()) return span.size() == 3 ? span[at] : TagJson();
+      return span.is_object() ? span.value(span.contains(name) ? name : other, TagJson()) : TagJson();
+    };
+    const TagJson begin = value(0, "start", "start_offset"), end = value(1, "end", "end_offset"),
+                  label = value(2, "label", "type");
+    if (!begin.is_number_integer() || !end.is_number_integer() || !label.is_string()) refuse(span);
+    out.push_back({begin, end, label});
+  }
+  return out;
+}
+
+// TRL's stepwise supervision.
+TaggedText steps_of(const Record& r, const std::string& tags) {
+  TaggedText out;
+  out.steps = true;
+  const std::vector<std::string> steps = r.texts("completions");
+  if (steps.empty()) r.fail("\"completions\" is empty");
+  const auto add = [&](const std::string& text) {
+    const i64 n = std::ssize(out.words);
+    out.words.push_back({text, n, n + 1, true});
+  };
+  add(r.text("prompt"));
+  for (const std::string& step : steps) {
+    add(step);
+    add("\n");
+  }
+  if (!tags.empty()) out.tags = tags_of_list(r, tags);
+  if (out.tags && out.tags->size() != steps.size())
+    r.fail(fmt::format("\"{}\" has {}, but \"completions\" has {}", tags, counted(out.tags->size(), "label"),
+                       counted(steps.size(), "step")));
   return out;
 }
 
@@ -33,20 +83,18 @@ std::vector<std::string> tags_of_spans(const Record& r, const std::string& key,
   std::vector<std::string> out(words.size(), "O");
   const i64 length = words.empty() ? 0 : words.back().end;
   std::vector<bool> used(words.size(), false);
-  for (const Record& span : r.records(key)) {
-    const i64 begin = span.integer("start"), end = span.integer("end");
+  for (const auto& [begin, end, label] : spans_of(r, key)) {
     if (begin < 0 || begin >= end || begin >= length)
-      span.fail(fmt::format("the span {} to {} is not inside of the text", begin, end));
-    const std::string label = span.text("label");
+      r.fail(fmt::format("the span {} to {} is not inside of the text", begin, end));
     bool first = true;
     for (std::size_t w = 0; w < words.size(); ++w) {
       if (words[w].end <= begin || words[w].begin >= end) continue;
-      if (used[w]) span.fail(fmt::format("the span {} to {} overlaps another one", begin, end));
+      if (used[w]) r.fail(fmt::format("the span {} to {} overlaps another one", begin, end));
       used[w] = true;
       out[w] = (first ? "B-" : "I-") + label;
       first = false;
     }
-    if (first) span.fail(fmt::format("the span {} to {} has no word", begin, end));
+    if (first) r.fail(fmt::format("the span {} to {} has no word", begin, end));
   }
   return out;
 }
@@ -57,10 +105,17 @@ bool is_tag_number(const std::string& s) {
 
 }  // namespace
 
+std::vector<std::size_t> TaggedText::tagged() const {
+  std::vector<std::size_t> out;
+  for (std::size_t w = steps ? 2 : 0; w < words.size(); w += steps ? 2 : 1) out.push_back(w);
+  return out;
+}
+
 TaggedText read_tagged_text(const Record& r, const ExampleFields& fields) {
   TaggedText out;
   const std::string tokens = key_of(r, fields.tokens, {"tokens", "words"});
   const std::string tags = key_of(r, fields.tags, {"tags", "ner_tags", "labels"});
+  if (tokens.empty() && r.has("completions") && r.has("prompt")) return steps_of(r, tags);
   if (!tokens.empty()) {
     out.words = words_of_list(r.texts(tokens));
     if (!tags.empty()) out.tags = tags_of_list(r, tags);
@@ -75,7 +130,7 @@ TaggedText read_tagged_text(const Record& r, const ExampleFields& fields) {
           "neither \"tokens\" nor \"{}\"; data.fields.tokens or data.fields.text names another key", text));
     out.text = r.text(text);
     out.words = words_of_text(out.text);
-    const std::string spans = key_of(r, fields.spans, {"spans", "entities"});
+    const std::string spans = key_of(r, fields.spans, {"spans", "entities", "label"});
     if (!spans.empty()) out.tags = tags_of_spans(r, spans, out.words);
   }
   if (out.words.empty()) r.fail("the text has no words");

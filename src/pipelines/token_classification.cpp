@@ -63,9 +63,17 @@ class TokenClassification : public Pipeline {
             throw ContentsError("{} tokens, more than {}", tokens.ids.size() + frame_tokens(), max_length());
         }
         std::vector<i32> labels(tokens.ids.size(), kNoLabel);
-        for (size_t w = 0; w < t.words.size(); ++w) {
-          const i64 tag = tag_number(classes(), (*t.tags)[w]);
-          if (tokens.first[w] < tokens.first[w + 1]) labels[tokens.first[w]] = static_cast<i32>(tag);
+        const std::vector<size_t> tagged = t.tagged();
+        for (size_t k = 0; k < tagged.size(); ++k) {
+          const size_t w = tagged[k];
+          const i64 tag = tag_number(classes(), (*t.tags)[k]);
+          if (tokens.first[w] < tokens.first[w + 1])
+            labels[tokens.first[w]] = static_cast<i32>(tag);
+          else if (t.steps)
+            throw UsageError(
+                "[data] {}: the tokenizer {} has no token for the line break after a step. Steps need a decoder, such "
+                "as LLaMA",
+                r.where(), tokenizer->name());
         }
         const size_t kept = std::min(tokens.ids.size(), static_cast<size_t>(room));
         e.ids["input_ids"] = framed({tokens.ids.data(), kept});
@@ -80,8 +88,12 @@ class TokenClassification : public Pipeline {
     });
   }
   std::optional<Example> request(const std::string& json, const std::string& where) const override {
-    TaggedText t = read_tagged_text(Record(json, where), settings->data.fields);
+    const Record r(json, where);
+    TaggedText t = read_tagged_text(r, settings->data.fields);
     t.tags.reset();
+    if (const i64 n = t.steps ? std::ssize(tokens_of_words(*tokenizer, t.words).ids) + frame_tokens() : 0;
+        n > max_length())
+      r.fail(fmt::format("the steps have {} tokens, more than data.max_length={}", n, max_length()));
     return example_of(t);
   }
 
@@ -104,9 +116,10 @@ class TokenClassification : public Pipeline {
   }
   std::string unit() const override { return "words"; }
 
-  // {"prediction": [tag of each word], "entities": [{"label", "start", "end", "text", "score"}]}. Long texts
-  // are read in several rows, which end at the border of words. start and end are code points of a text, or
-  // indices of given words; score is the mean probability of the words' tags.
+  // {"prediction": [tag of each word], "entities": [{"label", "start", "end", "text", "score"}]}; of steps
+  // {"prediction": [tag of each step], "scores": [its probability]}. Long texts are read in several rows,
+  // which end at the border of words. start and end are code points of a text, or indices of given words;
+  // score is the mean probability of the words' tags.
   std::vector<std::string> predict(const ParamTree& params, std::span<const Example> examples,
                                    const StepContext& ctx) const override {
     struct Window {
@@ -202,7 +215,11 @@ class TokenClassification : public Pipeline {
   // The words or the text, with the tags, as a record of the usual keys.
   static Example example_of(const TaggedText& t) {
     Json j;
-    if (t.text.empty()) {
+    if (t.steps) {
+      j["prompt"] = t.words[0].text;
+      for (size_t w = 1; w < t.words.size(); w += 2) j["completions"].push_back(t.words[w].text);
+      if (t.tags) j["labels"] = *t.tags;
+    } else if (t.text.empty()) {
       for (const Word& w : t.words) j["tokens"].push_back(w.text);
       if (t.tags) j["tags"] = *t.tags;
     } else {
@@ -222,7 +239,12 @@ class TokenClassification : public Pipeline {
   std::string answer(const TaggedText& t, const std::vector<i64>& numbers,
                      const std::vector<double>& probabilities) const {
     std::vector<std::string> tags;
-    for (const i64 n : numbers) tags.push_back(classes().names()[static_cast<size_t>(n)]);
+    for (const size_t w : t.tagged()) tags.push_back(classes().names()[static_cast<size_t>(numbers[w])]);
+    if (t.steps) {
+      Json j = {{"prediction", tags}, {"scores", Json::array()}};
+      for (const size_t w : t.tagged()) j["scores"].push_back(std::round(probabilities[w] * 1e6) / 1e6);
+      return json_of(j);
+    }
     Json j = {{"prediction", tags}, {"entities", Json::array()}};
     for (const Entity& e : entities_of(tags)) {
       const i64 begin = t.words[e.begin].begin, end = t.words[e.end - 1].end;

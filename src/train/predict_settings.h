@@ -1,6 +1,7 @@
 // The `predict:` section: prompts, output file and generation settings.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,10 +10,20 @@
 
 namespace redco {
 
+// Variables of the chat template: name -> JSON text.
+struct TemplateVariables {
+  std::map<std::string, std::string> values;
+
+  void visit(SettingsVisitor& v) {
+    v.rest(values, "variable of the chat template, e.g. enable_thinking: false (Qwen3)");
+  }
+};
+
 struct PredictSettings : GenerationSettings {
   std::optional<std::string> input, output, images, checkpoint;
   std::vector<std::string> prompt;
-  std::optional<std::string> system;
+  std::optional<std::string> system, tools;
+  TemplateVariables chat_template_kwargs;
   bool overwrite = false, skip_bad = false;
   std::string truncate_prompt = "never";
   i64 batch_size = 8;
@@ -45,7 +56,15 @@ struct PredictSettings : GenerationSettings {
         .looks_like("last, best-METRIC or a path")
         .path();
     v.field("prompt", prompt, "prompt text, or a list of them").one_or_more().literal();
-    v.field("system", system, "system message at the start of a chat").literal();
+    v.field("system", system, "system message of chats that begin without one").literal();
+    v.field(
+         "tools", tools,
+         "JSON file with a list of tools for the chat template, [{\"type\": \"function\", \"function\": {...}}]; "
+         "the \"tools\" of a line replace them")
+        .path();
+    v.section("chat_template_kwargs", chat_template_kwargs,
+              "Variables of the chat template, as the argument of transformers' apply_chat_template; the "
+              "\"chat_template_kwargs\" of a line precede these");
     v.field("truncate_prompt", truncate_prompt,
             "action when a prompt and max_new_tokens exceed the model's maximum length: never is an error, "
             "left drops tokens from the start of the prompt")

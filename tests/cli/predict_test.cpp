@@ -320,6 +320,23 @@ TEST_F(Chat, EachLineIsAMessage) {
             good(with({"predict.system=fox"}), {}, "the\n").out);
 }
 
+TEST_F(Chat, TemplatesGetToolsAndVariables) {
+  write("model/chat_template.jinja",
+        "{% for t in tools or [] %}{{ t.function.name }} {% endfor %}{{ mood }}{% for m in messages %}"
+        "{{ m.role }} {{ m.content }}{{ '\n' }}{% endfor %}");
+  write("tools.json", R"([{"type": "function", "function": {"name": "the"}}])");
+  write("in.jsonl", R"({"messages": [{"role": "tool", "content": "fox"}], "tools": [{"type": "function",
+                       "function": {"name": "the"}}], "chat_template_kwargs": {"mood": "over"}})"
+                    "\n");
+  const Words predict = {"predict", "model.path=model", "predict.max_new_tokens=4",
+                         "predict.no_repeat_ngram_size=1", "predict.input=in.jsonl"};
+  const std::string expected = lines_of(good(predict).out)[0]["prediction"];
+  const Words variables = {"predict.chat_template_kwargs.mood=over", "--tools", path("tools.json")};
+  EXPECT_EQ(good(with(variables), {}, "/tool fox\n").out, expected + "\n");
+  write("tools.json", "{}");
+  refused(with(variables), 3, {"tools.json: expected a JSON file with a list of tools"}, "the\n");
+}
+
 TEST_F(Chat, ImpossibleConversationsAreErrors) {
   std::string many;
   for (int i = 0; i < 6; ++i) many += "over\n";

@@ -109,10 +109,99 @@ TEST_F(Requests, MessagesAreRenderedByTheTemplate) {
   EXPECT_EQ(r[0].head, R"({"id":0,"messages":[{"role":"user","content":"a"}]})");
 }
 
+// A record of a test as a line.
+std::string on_one_line(std::string record) {
+  std::erase(record, '\n');
+  return record + "\n";
+}
+
+// A line of training data is asked for the answer that it has.
+TEST_F(Requests, LinesOfTrainingDataAreTheirPrompts) {
+  test::spill(
+      dir / "t.jinja",
+      "{% for m in messages %}<{{ m.content }}>{% endfor %}{% if tools %}{{ tools | length }}{% endif %}"
+      "{{ mood }}");
+  const auto prompt = [&](const std::string& line, Words more = {}) {
+    more.push_back("data.chat_template=" + (dir / "t.jinja"));
+    more.push_back("model.n_positions=64");
+    const auto r = all(job_with(on_one_line(line), more));
+    return load_tokenizer("bytes")->decode(r.at(0).example.ids.at("prompt"));
+  };
+  const std::string turns = R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}])";
+  EXPECT_EQ(prompt(R"({"messages": )" + turns + "}"), "<q>");
+  EXPECT_EQ(prompt(R"({"prompt": "q", "messages": )" + turns + "}"), "<q>");  // ultrachat_200k
+  EXPECT_EQ(prompt(R"({"conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}]})"),
+            "<q>");
+  EXPECT_EQ(prompt(R"({"instruction": "q", "input": "i", "output": "a"})"), "<q\n\ni>");
+  EXPECT_EQ(prompt(R"({"instruction": "q", "context": "i", "response": "a"})"), "<q\n\ni>");
+  EXPECT_EQ(
+      prompt(R"({"question": "q", "answer": "a"})", {"data.fields={instruction: question, output: answer}"}),
+      "<q>");
+  EXPECT_EQ(prompt(R"({"prompt": "q", "completion": "a"})"), "q");
+  EXPECT_EQ(prompt(R"({"prompt": "q", "completion": [{"role": "assistant", "content": "a"}]})"), "<q>");
+  EXPECT_EQ(prompt(R"({"chosen": "q: yes", "rejected": "q: no"})", {"pipeline=dpo"}), "q:");
+  EXPECT_EQ(prompt(R"({"chosen": )" + turns + R"(, "rejected": [{"role": "user", "content": "q"},
+                       {"role": "assistant", "content": "b"}]})",
+                   {"pipeline=dpo"}),
+            "<q>");
+  EXPECT_EQ(prompt(R"({"question": "q", "answer": "a"})", {"pipeline=grpo"}), "q");
+  EXPECT_THAT(
+      error_text<ContentsError>([&] { prompt(R"({"text": "t", "instruction": "q", "output": "a"})"); }),
+      HasSubstr("both \"text\" and \"instruction\""));
+}
+
+TEST_F(Requests, SettingsOfChatsHoldForLinesWithoutTheirOwn) {
+  test::spill(
+      dir / "t.jinja",
+      "{% for m in messages %}<{{ m.content }}>{% endfor %}{% if tools %}{{ tools | length }}{% endif %}"
+      "{{ mood }}");
+  test::spill(dir / "tools.json", R"([{"type": "function"}, {"type": "function"}])");
+  const Words settings = {"data.chat_template=" + (dir / "t.jinja"), "predict.system=s",
+                          "predict.tools=" + (dir / "tools.json"), "predict.chat_template_kwargs.mood=glad"};
+  const auto prompt = [&](const std::string& line) {
+    const auto r = all(job_with(on_one_line(line), settings));
+    EXPECT_EQ(r.at(0).head.find("glad"), std::string::npos);
+    return load_tokenizer("bytes")->decode(r.at(0).example.ids.at("prompt"));
+  };
+  EXPECT_EQ(prompt(R"({"messages": [{"role": "user", "content": "q"}]})"), "<s><q>2glad");
+  EXPECT_EQ(prompt(R"({"conversations": [{"from": "human", "value": "q"}]})"), "<s><q>2glad");
+  EXPECT_EQ(prompt(R"({"messages": [{"role": "system", "content": "o"}, {"role": "user", "content": "q"}],
+                       "tools": [{"type": "function"}], "chat_template_kwargs": {"mood": "sad"}})"),
+            "<o><q>1sad");
+  EXPECT_THAT(usage_error([&] { prompt(R"({"prompt": "q"})"); }),
+              HasSubstr("in.jsonl:1: predict.system has no effect on a line without messages"));
+  test::spill(dir / "tools.json", R"({"type": "function"})");
+  EXPECT_THAT(error_text<ContentsError>([&] { prompt("{}"); }),
+              HasSubstr("tools.json: expected a JSON file with a list of tools"));
+}
+
+// Folders of data files, images next to them, and texts in the format of the data.
+TEST_F(Requests, InputsAreReadAsTheDataAre) {
+  std::filesystem::create_directories(dir / "set");
+  test::spill(dir / "set/test-1.jsonl", "{\"prompt\": \"a\"}\n");
+  test::spill(dir / "set/test-2.jsonl", "{\"prompt\": \"b\"}\n");
+  EXPECT_EQ(all(job({"predict.input=" + (dir / "set")})).size(), 2u);
+  test::spill(dir / "table.txt", "prompt,completion\nab,c\n");
+  const auto r = all(job({"predict.input=" + (dir / "table.txt"), "data.format=csv"}));
+  ASSERT_EQ(r.size(), 1u);
+  EXPECT_EQ(r[0].prompt, "ab");
+  std::filesystem::create_directories(dir / "photos");
+  test::spill(dir / "photos/1.png", test::slurp(std::string(REDCO_FIXTURES) + "/images/grey.png"));
+  test::spill(dir / "photos/metadata.csv", "file_name,label\n1.png,0\n");
+  const auto image = all(job_of(
+      "", {"pipeline=classification",
+           "model={arch: vit, hidden_size: 8, num_hidden_layers: 1, "
+           "num_attention_heads: 2, intermediate_size: 8, image_size: 8, patch_size: 4, num_channels: 1, "
+           "num_labels: 2}",
+           "data.resize_images=true", "predict.input=" + (dir / "photos")}));
+  ASSERT_EQ(image.size(), 1u);
+  EXPECT_THAT(image[0].head, HasSubstr("\"file_name\":\"1.png\""));
+}
+
 TEST_F(Requests, AnErrorNamesTheBadLine) {
   EXPECT_THAT(refused("{\"prompt\": \"a\"}\n[1]\n"), HasSubstr("in.jsonl:2: not a JSON object: [1]"));
-  EXPECT_THAT(refused("{\"prompt\": \"a\", \"messages\": []}\n"),
-              HasSubstr("in.jsonl:1: both \"prompt\" and \"messages\""));
+  EXPECT_THAT(refused("{\"text\": \"a\", \"messages\": []}\n"),
+              HasSubstr("in.jsonl:1: both \"text\" and \"messages\""));
   EXPECT_THAT(refused("{\"x\": 1}\n"), HasSubstr("no \"prompt\", \"text\" or \"messages\""));
   EXPECT_THAT(refused("{\"text\": 7}\n"), HasSubstr("\"text\" is of type number; expected a text"));
 }

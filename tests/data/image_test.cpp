@@ -155,8 +155,11 @@ TEST(Image, BadBytesAreErrorsWithTheReason) {
     return error_text<ContentsError>([&] { decode_image(bytes, "here"); });
   };
   EXPECT_THAT(refused(""), HasSubstr("here: the file is empty"));
-  EXPECT_THAT(refused("BM1234"), HasSubstr("here: neither PNG, JPEG nor GIF: it begins with \"BM1234\""));
-  for (const char* name : {"rgb.png", "interlaced.png", "rgb.jpg", "progressive.jpg"}) {
+  EXPECT_THAT(
+      refused("BM1234"),
+      HasSubstr("here: not an image that redco reads (PNG, JPEG, GIF, WebP): it begins with \"BM1234\""));
+  for (const char* name :
+       {"rgb.png", "interlaced.png", "rgb.jpg", "progressive.jpg", "rgb.webp", "frames.webp"}) {
     SCOPED_TRACE(name);
     const std::string whole = bytes_of(name);
     EXPECT_THAT(refused(whole.substr(0, whole.size() / 2)), HasSubstr("here: a broken"));

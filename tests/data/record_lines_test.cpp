@@ -75,7 +75,7 @@ TEST_F(Formats, EachFileHasItsFormat) {
   numbered.fields.text = "2";  // so there is no header
   EXPECT_THAT(all(RecordLines({file("g.tsv", "x\ty\n")}, numbered)),
               ElementsAre(R"(g.tsv:1 {"1":"x","2":"y"})"));
-  EXPECT_THAT(all(RecordLines::of_prompts(file("p.txt", "one\n\ntwo"), s)),
+  EXPECT_THAT(all(RecordLines::of_prompts({file("p.txt", "one\n\ntwo")}, s)),
               ElementsAre(R"(p.txt:1 {"text":"one"})", R"(p.txt:3 {"text":"two"})"));
 }
 
@@ -100,6 +100,19 @@ TEST_F(Formats, FormsThatProgramsExport) {
                       s)),
       ElementsAre(R"(metadata.csv:2 {"caption":"a dog","file_name":"1.png","image":"1.png","text":"a dog"})",
                   R"(other.csv:2 {"file_name":"1.png","text":"a dog"})"));
+}
+
+// to_json() of pandas, except orient="records" and "table".
+TEST_F(Formats, TablesOfPandasInOneObjectAreNamed) {
+  for (const char* text : {R"({"a": {"0": 1, "1": 2}, "b": {"0": "x", "1": "y"}})",
+                           R"({"0": {"a": 1, "b": "x"}, "1": {"a": 2, "b": "y"}})",
+                           R"({"columns": ["a"], "index": [0], "data": [[1]]})"})
+    EXPECT_THAT(refused("a.json", text),
+                HasSubstr("a.json:1: one object with all rows, as pandas' to_json() writes "
+                          "it; expected an object per row. Write the file with"))
+        << text;
+  EXPECT_THAT(all(RecordLines({file("b.json", R"({"a": {"0": 1}}{"a": {"0": 2}})")})),
+              ElementsAre(R"(b.json:1 {"a":{"0":1}})", R"(b.json:1 {"a":{"0":2}})"));
 }
 
 TEST_F(Formats, SentencesOfConllFiles) {

@@ -1,4 +1,4 @@
-// Heads for tokens, spans, choices, and for classes of decoders, against transformers
+// Heads for tokens, spans, choices and classes, of encoders and decoders, against transformers
 // (scripts/make_head_fixtures.py): logits and gradients, on every mesh.
 #include <gtest/gtest.h>
 
@@ -87,7 +87,8 @@ INSTANTIATE_TEST_SUITE_P(
         HeadCase{"distilbertmultiplechoice", kChoices}, HeadCase{"mpnetmultiplechoice", kChoices},
         HeadCase{"modernbertmultiplechoice", kChoices}, HeadCase{"llamasequenceclassification", kClasses},
         HeadCase{"qwen2sequenceclassification", kClasses}, HeadCase{"optsequenceclassification", kClasses},
-        HeadCase{"gpt2sequenceclassification", kClasses}),
+        HeadCase{"gpt2sequenceclassification", kClasses}, HeadCase{"llamatokenclassification", kTags},
+        HeadCase{"gpt2tokenclassification", kTags}),
     [](const auto& info) { return std::string(info.param.folder); });
 
 }  // namespace

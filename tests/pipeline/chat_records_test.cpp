@@ -58,6 +58,15 @@ TEST(ChatRecords, AnswersMayRepeatThePrompt) {
   }
 }
 
+// LLaMA-Factory's form.
+TEST(ChatRecords, TurnsOfShareGptMayHaveTwoAnswers) {
+  const Preference p = preference(
+      R"({"conversations": [{"from": "human", "value": "Hi"}], "chosen": {"from": "gpt", "value": "yes"},
+          "rejected": {"from": "gpt", "value": "no"}})");
+  EXPECT_EQ(said(p.prompt) + "|" + said(p.answers[0]) + "|" + said(p.answers[1]),
+            "<user>Hi<end><assistant>|yes<end>|no<end>");
+}
+
 TEST(ChatRecords, JudgedAnswersAreTextsOrMessages) {
   const auto judged = [](const std::string& json) {
     return judged_answer_of_record(letters(), &marked_chat(), Record(json, "k.jsonl:2"));

@@ -382,14 +382,21 @@ TEST(SentenceTexts, ReadPairsTripletsAndScores) {
                 .ids.count("negative.1"),
             1u);
   const auto problem = [&](const char* line) { return error_text<ContentsError>([&] { read(line); }); };
+  EXPECT_EQ(text(read(R"({"query": "a", "passages": {"passage_text": ["B", "C"], "is_selected": [0, 1]}})")
+                     .ids.at("positive")),
+            "d: c");
+  EXPECT_THAT(problem(R"({"query": "a", "passages": {"passage_text": ["B"], "is_selected": [0]}})"),
+              HasSubstr("none of the passages is selected"));
   EXPECT_THAT(problem(R"({"anchor": "a"})"),
               HasSubstr("x.jsonl:1: no positive; expected one of the keys positive"));
   EXPECT_THAT(problem(R"({"anchor": "a", "positive": ["b", "c"]})"), HasSubstr("\"positive\" has 2 texts"));
   EXPECT_THAT(problem(R"({"anchor": "a", "positive": "b", "negative": "c", "score": 1})"),
               HasSubstr("both a score (\"score\") and negatives"));
   EXPECT_EQ(text(texts.request(Record(R"({"document": "X"})", "here")).ids.at("text")), "d: x");
-  EXPECT_THAT(error_text<ContentsError>([&] { texts.request(Record(R"({"txt": "X"})", "here")); }),
-              HasSubstr("here: no text; expected one of the keys text, prompt, query and document"));
+  EXPECT_THAT(
+      error_text<ContentsError>([&] { texts.request(Record(R"({"txt": "X"})", "here")); }),
+      HasSubstr("here: no text; expected one of the keys text, prompt, query and document; its keys are txt. "
+                "Rename the key"));
 }
 
 }  // namespace

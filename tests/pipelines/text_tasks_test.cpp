@@ -26,13 +26,14 @@ using TaskJson = nlohmann::json;
 
 // A job as job/ makes it from a config.
 struct TextTask {
-  TextTask(const std::string& pipeline_name, const std::string& architecture, const std::string& labels)
-      : model(make_model(
-            {R"({"model_type": "bert", "vocab_size": 257, "hidden_size": 24, "num_hidden_layers": 1,
+  TextTask(const std::string& pipeline_name, const std::string& architecture, const std::string& labels,
+           const std::string& family = "bert")
+      : model(make_model({R"({"model_type": ")" + family +
+                              R"(", "vocab_size": 257, "hidden_size": 24, "num_hidden_layers": 1,
                             "num_attention_heads": 4, "intermediate_size": 32, "max_position_embeddings": 64,
                             "pad_token_id": 256, "initializer_range": 0.2, "architectures": [")" +
-                 architecture + R"("])" + labels + "}",
-             "test"})),
+                              architecture + R"("])" + labels + "}",
+                          "test"})),
         pipeline(make_pipeline(pipeline_name)) {
     settings->question_answering.doc_stride = 8;
     settings->train.global_batch_size = 8;
@@ -125,11 +126,19 @@ TEST(TextTasks, TagsComeFromListsAndSpans) {
                        {"start": 0, "end": 4, "label": "PER"}]})"),
               ElementsAre("B-PER", "O", "O", "B-LOC", "I-LOC", "O"));
   EXPECT_THAT(tags(R"({"tokens": ["a", "b"], "ner_tags": [0, 3]})"), ElementsAre("0", "3"));
+  // spaCy's and doccano's exports
+  EXPECT_THAT(tags(R"({"text": "Anna lives", "entities": [[0, 4, "PER"]]})"), ElementsAre("B-PER", "O"));
+  EXPECT_THAT(tags(R"({"text": "Anna lives", "label": [[0, 4, "PER"]]})"), ElementsAre("B-PER", "O"));
+  EXPECT_THAT(
+      tags(R"({"text": "Anna lives", "entities": [{"start_offset": 0, "end_offset": 4, "label": "PER"}]})"),
+      ElementsAre("B-PER", "O"));
   const auto problem = [&](const std::string& line) {
     return error_text<ContentsError>([&] { tags(line); });
   };
   EXPECT_THAT(problem(R"({"tokens": ["a", "b"], "tags": ["O"]})"),
               HasSubstr("x:1: \"tags\" has 1 tag, but \"tokens\" has 2 words"));
+  EXPECT_THAT(problem(R"({"text": "ab", "spans": [[0, 1]]})"),
+              HasSubstr("\"spans\" has [0,1]; expected {\"start\""));
   EXPECT_THAT(problem(R"({"text": "ab", "spans": [{"start": 2, "end": 9, "label": "X"}]})"),
               HasSubstr("the span 2 to 9 is not inside"));
   EXPECT_THAT(
@@ -140,6 +149,36 @@ TEST(TextTasks, TagsComeFromListsAndSpans) {
                 tag_number(ClassNames({"O", "B-X"}), "B-Y");
               }),
               HasSubstr("the tag 'B-Y' is not one of the 2 classes: O, B-X"));
+}
+
+// TRL's stepwise supervision: the line break after each step has its label.
+TEST(TextTasks, StepsOfAnswersHaveLabels) {
+  const std::string line = R"({"prompt": "2+3+4?", "completions": ["2+3=5", "9"], "labels": [true, false]})";
+  const TaggedText t = read_tagged_text(Record(line, "x:1"), {});
+  EXPECT_THAT(*t.tags, ElementsAre("true", "false"));
+  EXPECT_THAT(t.tagged(), ElementsAre(2, 4));
+  EXPECT_THAT(error_text<ContentsError>([&] {
+                read_tagged_text(Record(R"({"prompt": "a", "completions": ["b"], "labels": [1, 0]})", "x:1"),
+                                 {});
+              }),
+              HasSubstr("x:1: \"labels\" has 2 labels, but \"completions\" has 1 step"));
+  on_one_rank([&](Context&) {
+    TextTask task("token_classification", "LlamaForTokenClassification",
+                  R"(, "id2label": {"0": "false", "1": "true"}, "classifier_dropout": 0)", "llama");
+    task.make();
+    const TempDir dir(TempDir::in_memory);
+    test::spill(dir / "a.jsonl", line + "\n");
+    const auto data = task.pipeline->open({.files = {dir / "a.jsonl"}, .cache = dir / "cache"});
+    const Example e = data->get(0);
+    EXPECT_EQ(load_tokenizer("bytes")->decode(e.ids.at("input_ids")), "2+3+4?2+3=5\n9\n");
+    std::vector<i32> labels(14, -100);
+    labels[11] = 1;
+    labels[13] = 0;
+    EXPECT_EQ(e.ids.at("labels"), labels);
+    const TaskJson answer = task.answer(line);
+    EXPECT_EQ(answer.at("prediction").size(), 2u);
+    EXPECT_EQ(answer.at("scores").size(), 2u);
+  });
 }
 
 // A text of many rows gets a tag for every word, equal to those of its parts.
@@ -229,6 +268,7 @@ TEST(TextTasks, AnswersHaveTheFormsOfTheirTasks) {
     EXPECT_EQ(right(R"({"sentence": "q", "option1": "a", "option2": "b", "answer": "2"})"), 1);
     EXPECT_EQ(right(R"({"goal": "q", "sol1": "a", "sol2": "b", "label": 1})"), 1);
     EXPECT_EQ(right(R"({"ctx": "q", "endings": ["a", "b"], "label": "1"})"), 1);
+    EXPECT_EQ(right(R"({"question": "q", "answerA": "a", "answerB": "b", "label": "1"})"), 0);
 
     TextTask rank("reranking", "BertForSequenceClassification", R"(, "num_labels": 1)");
     rank.make();
@@ -239,6 +279,11 @@ TEST(TextTasks, AnswersHaveTheFormsOfTheirTasks) {
     ASSERT_EQ(order.size(), 3u);
     EXPECT_GE(scores[order[0]], scores[order[1]]);
     EXPECT_GE(scores[order[1]], scores[order[2]]);
+    // MS MARCO's form
+    EXPECT_EQ(
+        rank.answer(
+            R"({"query": "q", "passages": {"passage_text": ["one text", "two", "a third text"], "is_selected": [0, 1, 0]}})"),
+        ranked);
     // Each document is scored alone.
     const TaskJson alone = rank.answer(R"({"query": "q", "document": "two"})");
     EXPECT_NEAR(alone.at("scores").at(0).get<double>(), scores[1], 1e-6);

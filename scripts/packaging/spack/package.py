@@ -42,6 +42,7 @@ class Redco(CMakePackage):
     depends_on("libpng")
     depends_on("jpeg")
     depends_on("libzip")
+    depends_on("libwebp")
     depends_on("openssh", type="run")
     depends_on("googletest+gmock", type="test")
 

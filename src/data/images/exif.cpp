@@ -7,6 +7,7 @@ namespace redco {
 namespace {
 
 constexpr u32 kOrientationTag = 0x0112, kShort = 3;
+constexpr std::string_view kExifHead{"Exif\0\0", 6};
 
 // Numbers of the block's byte order; 0 outside of it.
 class TiffBytes {
@@ -28,6 +29,7 @@ class TiffBytes {
 }  // namespace
 
 int exif_orientation(std::string_view tiff) {
+  if (tiff.starts_with(kExifHead)) tiff.remove_prefix(kExifHead.size());
   const TiffBytes in(tiff);
   if ((!tiff.starts_with("II") && !tiff.starts_with("MM")) || in.number(2, 2) != 42) return 1;
   const std::size_t directory = in.number(4, 4);

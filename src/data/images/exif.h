@@ -7,7 +7,8 @@
 
 namespace redco {
 
-// The orientation, 1 to 8, in an Exif block (a TIFF header and its first directory); 1 if it has none or is
+// The orientation, 1 to 8, in an Exif block (a TIFF header and its first directory, maybe after "Exif" and
+// two zero bytes); 1 if it has none or is
 // damaged, as Pillow reads it.
 int exif_orientation(std::string_view tiff);
 

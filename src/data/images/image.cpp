@@ -12,13 +12,28 @@ void check_size(const Image& image, const std::string& where) {
                         image.height, image.width, kMaxPixels);
 }
 
+const std::vector<ImageFormat>& image_formats() {
+  static const std::vector<ImageFormat> all = {
+      {"PNG", {".png"}, {"\x89PNG\r\n\x1a\n"}, is_png, decode_png},
+      {"JPEG", {".jpg", ".jpeg"}, {"\xff\xd8\xff"}, is_jpeg, decode_jpeg},
+      {"GIF", {".gif"}, {"GIF87a", "GIF89a"}, is_gif, decode_gif},
+      {"WebP", {".webp"}, {"RIFF"}, is_webp, decode_webp}};
+  return all;
+}
+
+std::string image_format_names() {
+  std::string out;
+  for (const ImageFormat& f : image_formats()) out += (out.empty() ? "" : ", ") + std::string(f.name);
+  return out;
+}
+
 Image decode_image(std::string_view bytes, const std::string& where) {
-  if (is_png(bytes)) return decode_png(bytes, where);
-  if (is_jpeg(bytes)) return decode_jpeg(bytes, where);
-  if (is_gif(bytes)) return decode_gif(bytes, where);
-  if (bytes.empty()) throw ContentsError("{}: the file is empty; expected a PNG, JPEG or GIF", where);
-  throw ContentsError("{}: neither PNG, JPEG nor GIF: it begins with \"{}\"", where,
-                      excerpt(bytes.substr(0, 16), 16));
+  for (const ImageFormat& f : image_formats())
+    if (f.is(bytes)) return f.decode(bytes, where);
+  if (bytes.empty())
+    throw ContentsError("{}: the file is empty; expected an image ({})", where, image_format_names());
+  throw ContentsError("{}: not an image that redco reads ({}): it begins with \"{}\"", where,
+                      image_format_names(), excerpt(bytes.substr(0, 16), 16));
 }
 
 }  // namespace redco

@@ -1,4 +1,4 @@
-// Decoding of image files: PNG, JPEG and GIF to bytes, in the channels and the size of the model's input.
+// Decoding of image files (PNG, JPEG, GIF, WebP) to bytes, in the channels and the size of the model's input.
 // Pixels are equal to Pillow's for the same file, resizing included. All functions are thread-safe.
 #pragma once
 
@@ -20,11 +20,11 @@ struct Image {
 // Maximum number of pixels. Without it, a file of a few bytes could allocate all memory.
 inline constexpr i64 kMaxPixels = i64{64} << 20;
 
-// Decodes a PNG, JPEG or GIF file (its first frame) to 8 bits per channel, grey or colour as stored. Palettes
-// and 1, 2 or 4 bits are expanded, 16 bits are reduced to the upper 8, CMYK becomes RGB, transparency is
-// dropped. A JPEG's Exif orientation is applied. ContentsError that begins with `where` for other formats,
-// damage, truncated files and images of more than kMaxPixels. Wrong bytes inside a JPEG's pixel data that
-// usual readers tolerate are tolerated here too.
+// Decodes a file of image_formats() (data/images/image_formats.h), of GIF and WebP the first frame, to 8 bits
+// per channel, grey or colour as stored. Palettes and 1, 2 or 4 bits are expanded, 16 bits are reduced to the
+// upper 8, CMYK becomes RGB, transparency is dropped. The Exif orientation is applied. ContentsError that
+// begins with `where` for other formats, damage, truncated files and images of more than kMaxPixels. Wrong
+// bytes inside a JPEG's pixel data that usual readers tolerate are tolerated here too.
 Image decode_image(std::string_view bytes, const std::string& where);
 
 // A PNG file of 8 bits per channel. Equal images give equal bytes. REQUIRES: channels is 1 or 3.

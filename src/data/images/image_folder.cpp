@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/words.h"
+#include "data/images/image_formats.h"
 #include "data/index/data_folders.h"
 
 namespace redco {
@@ -15,7 +16,9 @@ bool is_image_name(const std::string& name) {
   std::string end = name.substr(name.size() - std::min<size_t>(name.size(), 5));
   for (char& c : end)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return end.ends_with(".png") || end.ends_with(".jpg") || end.ends_with(".jpeg") || end.ends_with(".gif");
+  return std::ranges::any_of(image_formats(), [&](const ImageFormat& f) {
+    return std::ranges::any_of(f.endings, [&](std::string_view ending) { return end.ends_with(ending); });
+  });
 }
 
 namespace {
@@ -63,7 +66,7 @@ ImageFolder ImageFolder::open(const std::string& path, bool without_classes) {
         fmt::format("; {}: {} ignored, such as {}", path,
                     counted(static_cast<i64>(all - names.size()), "other file"), f.store_.where(other));
   if (names.empty())
-    throw ContentsError("[data] {}: no image (*.png, *.jpg, *.jpeg, *.gif) in its {} files", path, all);
+    throw ContentsError("[data] {}: no image ({}) in its {} files", path, image_format_names(), all);
   const size_t root = common_root(names);
   if (!without_classes) check_splits(names, root, path);
   // By class, then by name.

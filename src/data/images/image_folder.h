@@ -16,10 +16,10 @@ struct ImageFile {
 
 class ImageFolder {
  public:
-  // All *.png, *.jpg, *.jpeg and *.gif (any case) below `path`; other files are ignored and counted. The
-  // class is the image's folder, as a path from the root ("cat", "Greek/character01"). A single top folder
-  // that contains everything, as in many archives, is not part of the class. ContentsError: no images, or if
-  // an image is in no folder. without_classes: all images have the class "", in any folder.
+  // All files with the endings of image_formats() (any case) below `path`; other files are ignored and
+  // counted. The class is the image's folder, as a path from the root ("cat", "Greek/character01"). A single
+  // top folder that contains everything, as in many archives, is not part of the class. ContentsError: no
+  // images, or if an image is in no folder. without_classes: all images have the class "", in any folder.
   static ImageFolder open(const std::string& path, bool without_classes = false);
 
   const std::string& path() const { return store_.path(); }

@@ -116,10 +116,9 @@ Image from_cmyk(const Image& image) {
 }
 
 int orientation_of(const Jpeg& j) {
-  constexpr std::string_view head{"Exif\0\0", 6};
   for (const jpeg_marker_struct* m = j.c.marker_list; m; m = m->next) {
     const std::string_view data(reinterpret_cast<const char*>(m->data), m->data_length);
-    if (data.starts_with(head)) return exif_orientation(data.substr(head.size()));
+    if (data.starts_with(std::string_view("Exif\0\0", 6))) return exif_orientation(data);
   }
   return 1;
 }

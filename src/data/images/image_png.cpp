@@ -9,6 +9,7 @@
 #include "base/base64.h"
 #include "base/error.h"
 #include "base/words.h"
+#include "data/images/exif.h"
 #include "data/images/image_formats.h"
 
 namespace redco {
@@ -67,7 +68,7 @@ bool set_transforms(Png& p) {
 bool read_rows(Png& p, png_bytepp rows) {
   if (setjmp(png_jmpbuf(p.png))) return false;
   png_read_image(p.png, rows);
-  png_read_end(p.png, nullptr);
+  png_read_end(p.png, p.info);  // the chunk eXIf may follow the pixels
   return true;
 }
 
@@ -108,7 +109,10 @@ Image decode_png(std::string_view bytes, const std::string& where) {
   std::vector<png_bytep> rows;
   for (i64 y = 0; y < image.height; ++y) rows.push_back(image.pixels.data() + static_cast<size_t>(y) * row);
   check(read_rows(p, rows.data()));
-  return image;
+  png_bytep exif = nullptr;
+  png_uint_32 n_exif = 0;
+  if (png_get_eXIf_1(p.png, p.info, &n_exif, &exif) == 0) return image;
+  return upright(std::move(image), exif_orientation({reinterpret_cast<const char*>(exif), n_exif}));
 }
 
 namespace {

@@ -5,21 +5,27 @@
 
 #include "base/base64.h"
 #include "data/audio/decode_audio.h"
+#include "data/images/image_formats.h"
 
 namespace redco {
 
 namespace {
 
 constexpr std::string_view kScheme = "data:", kBase64 = ";base64,";
-// The first bytes of PNG, JPEG and GIF files, and their base64.
-constexpr std::string_view kBegins[] = {"\x89PNG\r\n\x1a\n", "\xff\xd8\xff", "GIF87a", "GIF89a"};
-constexpr std::string_view kBase64Begins[] = {"iVBORw0KGgo", "/9j/", "R0lGODdh", "R0lGODlh"};
 constexpr std::size_t kLongestPath = 4096;
+
+// Whether the text begins as the base64 of an image: with the characters that the first bytes alone decide.
+bool is_base64_of_image(std::string_view text) {
+  for (const ImageFormat& f : image_formats())
+    for (const std::string_view begin : f.begins)
+      if (text.starts_with(encode_base64(begin).substr(0, begin.size() * 8 / 6))) return true;
+  return false;
+}
 
 }  // namespace
 
 std::optional<std::string> media_text_of(std::string_view bytes) {
-  if (std::ranges::none_of(kBegins, [&](std::string_view b) { return bytes.starts_with(b); }) &&
+  if (std::ranges::none_of(image_formats(), [&](const ImageFormat& f) { return f.is(bytes); }) &&
       !is_audio(bytes))
     return {};
   return std::string(kScheme) + std::string(kBase64) + encode_base64(bytes);
@@ -32,9 +38,7 @@ std::optional<std::string> media_file_in(std::string_view text, const std::strin
     return decode_base64(text.substr(at + kBase64.size()), where);
   }
   // A JPEG's base64 looks like a path, so it must be longer than one.
-  const bool begins =
-      std::ranges::any_of(kBase64Begins, [&](std::string_view b) { return text.starts_with(b); });
-  if (!begins || (text.starts_with('/') && text.size() <= kLongestPath)) return {};
+  if (!is_base64_of_image(text) || (text.starts_with('/') && text.size() <= kLongestPath)) return {};
   return decode_base64(text, where);
 }
 

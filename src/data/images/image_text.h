@@ -10,7 +10,7 @@
 namespace redco {
 
 // The file of an image or a recording as a data URI, "data:;base64,..."; nullopt for bytes that do not begin
-// as a PNG, JPEG or GIF file, or as is_audio() (data/audio/decode_audio.h).
+// as a file of image_formats() does, or as is_audio() (data/audio/decode_audio.h).
 std::optional<std::string> media_text_of(std::string_view bytes);
 
 // The file in a data URI, or in base64 of an image's first bytes; nullopt for any other text, such as a path.

@@ -15,6 +15,7 @@
 #include "base/words.h"
 #include "data/labelled/table_reader.h"
 #include "data/text/example_json.h"
+#include "data/text/example_shapes.h"
 #include "data/text/field_hints.h"
 #include "data/text/record_filter.h"
 #include "data/text/record_lines.h"
@@ -36,13 +37,17 @@ std::vector<std::string> keys_of(const Json& j) {
 
 const Json& need(const Json& j, const std::string& key) {
   const Json* v = value_at(j, key);
+  if (!v && j.contains(key)) throw ContentsError("\"{}\" is null, expected a value", excerpt(key));
   if (!v) throw ContentsError("no \"{}\"; {}", excerpt(key), keys_hint(keys_of(j)));
   return *v;
 }
 
 const std::string& text_of(const Json& v, const std::string& key) {
-  if (!v.is_string()) throw ContentsError("\"{}\" is not a text but {}", excerpt(key), v.type_name());
-  return v.get_ref<const std::string&>();
+  if (v.is_number() || v.is_boolean())
+    throw ContentsError(
+        "\"{0}\" is not a text but {1}. The template '{{{0}}}' in data.fields makes a text of it",
+        excerpt(key), v.type_name());
+  return as_text(v, key);
 }
 
 // Class names are stored in config.json, which is UTF-8.
@@ -137,7 +142,7 @@ LabelledRow unlabelled_row(const std::string& json, const ExampleFields& fields,
     for (const char* usual : {"text", "prompt"})
       if (value_at(j, usual) && (input != LabelledInput::image || usual == std::string_view("prompt")))
         (input == LabelledInput::image ? f.image : f.text.emplace()) = usual;
-  const LabelledRow row = input_of(j, f, input);
+  const LabelledRow row = input_of(j, f, input, true);  // cells of tables are texts
   check_row(row, input);
   return row;
 }
@@ -387,7 +392,10 @@ std::vector<std::string> distinct_labels(const std::vector<std::string>& files, 
       }
       if (several) row.label = several_labels(row, s);
       if (!several && row.label.size() != 1)
-        throw ContentsError("{}: {} labels, but one is expected: the class", rows.where(), row.label.size());
+        throw ContentsError(
+            "{}: {} labels, but one is expected: the class. For several classes per example set "
+            "model.problem_type: multi_label_classification",
+            rows.where(), row.label.size());
       seen.insert(row.label.begin(), row.label.end());
       if (static_cast<i64>(seen.size()) > kMaxClasses)
         throw ContentsError("{}: more than {} different labels. Check that data.fields.label is the class",
@@ -395,6 +403,12 @@ std::vector<std::string> distinct_labels(const std::vector<std::string>& files, 
     }
   }
   warn_of_similar(seen);
+  const auto number = [](const std::string& l) { return number_of_cell(l).has_value(); };
+  if (const auto part = std::ranges::find_if(seen, [](const std::string& l) { return !whole_number(l); });
+      part != seen.end() && std::ranges::all_of(seen, number))
+    warn(
+        "[data] the labels are numbers such as {}, read as names of {} classes. pipeline: regression learns numbers",
+        excerpt(*part), seen.size());
   return sorted_labels({seen.begin(), seen.end()});
 }
 

@@ -54,7 +54,8 @@ std::vector<i32> encode_begun(const Tokenizer& t, std::string_view text) {
 }
 
 TokenizedExample text_example(const Tokenizer& t, const std::string& text) {
-  if (text.find_first_not_of(" \t\r\n") == std::string::npos) throw ContentsError("the text is empty");
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos)
+    throw ContentsError("the text is empty; data.where='text != \"\"' leaves out empty texts");
   TokenizedExample e;
   e.kind = ExampleKind::text;
   e.ids = encode_begun(t, text);
@@ -168,14 +169,26 @@ AlpacaLine alpaca_line(const Json& j, const ExampleFields& f) {
   std::string hint;
   if (j.contains(missing))
     hint = fmt::format("; \"{}\" is null, expected a text", missing);
-  else if (missing == "output" && j.contains("response"))
-    hint = fmt::format("; data.fields.output=response{} reads lines of this form",
-                       j.contains("context") ? " data.fields.input=context" : "");
+  else if (missing == "instruction" && j.contains("input"))
+    hint = "; data.fields='{instruction: input, input: ~}' reads \"input\" in its place";
   else
     for (const char* other : {"response", "output", "answer", "chosen", "target", "question", "query"})
-      if (j.contains(other) && hint.empty())
+      if (j.contains(other) && other != have && hint.empty())
         hint = fmt::format("; data.fields.{}={} reads \"{}\" in its place", missing, other, other);
   throw ContentsError("\"{}\" without \"{}\"{}", have.value_or(""), missing, hint);
+}
+
+// The keys of a line of Dolly, which has Alpaca's form with "context" and "response"; nullopt: another form.
+std::optional<ExampleFields> dolly_fields(const Json& j, const ExampleFields& fields) {
+  static const ExampleFields usual;
+  if (!find(j, fields.instruction) || fields.output != usual.output || j.contains(*usual.output) ||
+      !find(j, "response"))
+    return std::nullopt;
+  ExampleFields f = fields;
+  f.output = "response";
+  if (f.input == usual.input && !j.contains(*usual.input)) f.input = "context";
+  log_once(LogLevel::info, "[data] \"instruction\" with \"response\" (Dolly) is read as Alpaca's form");
+  return f;
 }
 
 TokenizedExample alpaca_example(const Tokenizer& t, const ChatTemplate* chat, const Json& j,
@@ -249,7 +262,8 @@ std::vector<i32> ExampleLines::prompt_ids(const Tokenizer& t, std::string_view p
 
 TokenizedExample ExampleLines::read(std::string_view line) const {
   const Json j = parse_example_line(line);
-  const ExampleFields& f = fields_;
+  const std::optional<ExampleFields> dolly = dolly_fields(j, fields_);
+  const ExampleFields& f = dolly ? *dolly : fields_;
   const Json *text = find(j, f.text), *messages = find(j, f.messages),
              *conversations = find(j, f.conversations);
   // Two keys that belong together. Only both together are a form: the others are then ignored.
@@ -281,7 +295,10 @@ TokenizedExample ExampleLines::read(std::string_view line) const {
   if (text) {
     e = text_example(tokenizer_, as_text(*text, *f.text));
   } else if (messages) {
-    e = chat_example(tokenizer_, chat_, j, messages_of(*messages, *f.messages), *f.messages);
+    Json list = messages_of(*messages, *f.messages);
+    if (!list.empty() && list[0].is_object() && list[0].contains("from") && !list[0].contains("role"))
+      list = sharegpt_messages(j, list, *f.messages);
+    e = chat_example(tokenizer_, chat_, j, list, *f.messages);
   } else if (conversations) {
     const Json turns = messages_of(*conversations, *f.conversations);
     e = chat_example(tokenizer_, chat_, j, sharegpt_messages(j, turns, *f.conversations), *f.conversations);

@@ -67,6 +67,10 @@ Json tool_calls_of(const std::string& text, const std::string& at) {
 }  // namespace
 
 const std::string& as_text(const Json& value, const std::string& key) {
+  if (value.is_array() && !value.empty() && value[0].is_string())
+    throw ContentsError(
+        "\"{0}\" is a list of texts; expected a text. The path {0}.0 in data.fields reads the first one",
+        key);
   if (!value.is_string()) throw ContentsError("\"{}\" is not a text but {}", key, value.type_name());
   return value.get_ref<const std::string&>();
 }

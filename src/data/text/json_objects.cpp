@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 #include "base/log_once.h"
 #include "base/words.h"
@@ -14,6 +17,17 @@ constexpr std::size_t kJsonBuffer = std::size_t{1} << 18;
 // Keys of the array of all records.
 bool holds_records(const std::string& key) {
   return key == "data" || key == "rows" || key == "records" || key == "examples";
+}
+
+// The forms of pandas' to_json() that have no object per row: "columns" (the default) and "index",
+// {"a": {"0": 1, "1": 2}}, and "split", {"columns": [...], "index": [...], "data": [[...]]}.
+bool is_pandas_table(const std::string& object) {
+  const auto j = nlohmann::ordered_json::parse(object, nullptr, false);
+  if (!j.is_object() || j.empty()) return false;
+  if (j.contains("columns") && j.contains("index") && j.contains("data")) return true;
+  const auto has_rows = [](const auto& column) { return column.is_object() && column.contains("0"); };
+  const auto is_row = [](const auto& row) { return row.is_object(); };
+  return std::ranges::all_of(j, has_rows) || (j.contains("0") && std::ranges::all_of(j, is_row));
 }
 
 }  // namespace
@@ -97,7 +111,8 @@ bool JsonObjects::next(std::string& object) {
     object += static_cast<char>(c);
     if (object.size() > LineReader::kMaxLine)
       throw ContentsError(
-          "{}: the object that begins here has more than {} bytes. Check for a missing quote or brace",
+          "{}: the object that begins here has more than {} bytes. Check for a missing quote or brace; tables of "
+          "pandas need orient=\"records\"",
           where(), LineReader::kMaxLine);
     line_ += c == '\n';
     if (in_text) {
@@ -118,6 +133,11 @@ bool JsonObjects::next(std::string& object) {
     } else if (c == '{' || c == '[') {
       ++depth;
     } else if ((c == '}' || c == ']') && --depth == 0) {
+      if (may_wrap && peek_past_blanks() == -1 && is_pandas_table(object))
+        throw ContentsError(
+            "{}: one object with all rows, as pandas' to_json() writes it; expected an object per row. Write the file "
+            "with df.to_json(path, orient=\"records\")",
+            where());
       return true;
     }
   }

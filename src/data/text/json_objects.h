@@ -17,7 +17,7 @@ class JsonObjects {
 
   // The text of the next object, which may still be invalid JSON inside its braces; false at the end.
   // ContentsError with file and line: anything but objects, an object that does not end or is longer than
-  // LineReader::kMaxLine bytes, text after the array.
+  // LineReader::kMaxLine bytes, text after the array, one object with all rows (pandas).
   bool next(std::string& object);
   i64 line_number() const { return begin_line_; }  // first line of the last object, from 1
   std::string where() const;                       // "file.json:12"

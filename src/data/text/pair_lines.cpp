@@ -11,6 +11,7 @@
 #include "data/index/source_files.h"
 #include "data/labelled/table_reader.h"
 #include "data/text/example_json.h"
+#include "data/text/example_shapes.h"
 #include "data/text/record_filter.h"
 #include "data/text/record_lines.h"
 #include "data/text/record_map.h"
@@ -128,8 +129,7 @@ const std::string& required_text(const Json& j, const std::string& key) {
     throw ContentsError("no \"{}\"; its keys are {} (data.fields renames them)", key,
                         keys.empty() ? "none" : excerpt(fmt::format("{}", fmt::join(keys, ", "))));
   }
-  if (!v->is_string()) throw ContentsError("\"{}\" is not a text but {}", key, v->type_name());
-  return v->get_ref<const std::string&>();
+  return as_text(*v, key);
 }
 
 i64 length_of(const char* key, const std::optional<i64>& own, i64 max_length, i64 limit) {

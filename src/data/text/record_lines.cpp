@@ -236,11 +236,15 @@ RecordLines::RecordLines(std::vector<std::string> files) : state_(std::make_uniq
 
 RecordLines::RecordLines() : state_(std::make_unique<State>()) {}
 
-RecordLines RecordLines::of_prompts(const std::string& file, const DataSettings& s) {
+RecordLines RecordLines::of_prompts(std::vector<std::string> files, const DataSettings& s) {
   RecordLines lines;
-  const std::string format = format_by_name(file);
-  lines.state_->formats = {format.empty() ? "jsonl" : format};
-  lines.state_->files = {file};
+  for (const std::string& file : files) {
+    std::string format = format_by_name(file);
+    if ((format.empty() || format == "text") && s.format && *s.format != "text" && *s.format != "parallel")
+      format = *s.format;
+    lines.state_->formats.push_back(format.empty() ? "jsonl" : format);
+  }
+  lines.state_->files = std::move(files);
   lines.state_->header = has_header(s);
   lines.state_->map.emplace(s, false);
   return lines;

@@ -30,9 +30,9 @@ class RecordLines {
   // parallel files; data.where or a template is malformed. Records are changed and left out as RecordMap
   // says.
   RecordLines(std::vector<std::string> files, const DataSettings& s);
-  // A file of prompts, by its name: plain text has a prompt per line. "-": standard input, of JSON lines. All
-  // lines are prompts, whatever data.where says.
-  static RecordLines of_prompts(const std::string& file, const DataSettings& s);
+  // Files of prompts, by their names: plain text has a prompt per line, unless data.format names a format of
+  // records. "-": standard input, of JSON lines. All lines are prompts, whatever data.where says.
+  static RecordLines of_prompts(std::vector<std::string> files, const DataSettings& s);
   RecordLines(RecordLines&&) noexcept;
   ~RecordLines();
 

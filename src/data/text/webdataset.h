@@ -1,7 +1,7 @@
 // The samples of a webdataset: files of a tar archive that follow each other and have the same name up to the
 // first dot. A sample is a JSON object:
 //
-//   0001.png, .jpg, .jpeg, .gif   "image": its place in the archive (TarPlace), which is read from there
+//   0001.png, .jpg, .webp, ...     "image": its place in the archive (TarPlace), which is read from there
 //   0001.txt                      "text" and "caption"
 //   0001.cls                      "label"
 //   0001.json                     its members

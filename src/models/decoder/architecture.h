@@ -134,8 +134,10 @@ struct DecoderArchitecture {
 
   // Embedding and head.
   bool tied = false, head_bias = false;
-  i64 head_rows = 0;        // > 0: the head is a layer without bias of this many outputs that score a text
-  i64 position_rows = 0;    // of the table of learned positions
+  i64 head_rows = 0;           // > 0: the head is a layer of this many outputs that score a text,
+  bool scores_tokens = false;  // or each token
+  double head_dropout = 0;     // of its input
+  i64 position_rows = 0;       // of the table of learned positions
   i64 position_offset = 0;  // positions are counted from the mask, and begin at this row (OPT); 0: as usual
   double embedding_scale = 1, logit_scale = 1, logit_cap = 0;  // cap * tanh(x / cap)
 

@@ -120,7 +120,7 @@ void Decoder::declare_mlp(SpecBuilder& b, const std::string& layer) const {
 void Decoder::declare_head(SpecBuilder& b) const {
   const DecoderArchitecture& s = arch_;
   if (s.head_rows > 0) {
-    b.linear(head(), s.head_rows, s.embedding_width, false, s.std);
+    b.linear(head(), s.head_rows, s.embedding_width, s.head_bias, s.std);
     return;
   }
   if (s.bidirectional) return;  // an encoder of hidden states

@@ -68,6 +68,7 @@ Tensor Decoder::apply(const ParamTree& p, const DecoderInputs& in, const ApplyOp
   if (s.embedding_width != s.width) x = dense(p, at(s.names.project_out), x, o);
   x = activation(o, "final_norm", x);
   if (o.hidden_states) o.hidden_states->push_back(x);
+  if (o.head) x = dropout(o, "classifier", s.head_dropout, x);
   const Tensor y = lm_head(p, head(), x, o);
   return o.head ? soft_cap(scaled(y, s.logit_scale), s.logit_cap) : y;
 }

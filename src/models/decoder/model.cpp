@@ -14,21 +14,32 @@ namespace redco {
 
 namespace {
 
-// transformers' PREFIXForSequenceClassification: a linear layer `score` reads the last hidden state of each
-// row's last token.
-bool scores_texts(ModelConfig& c) {
+// Whether the config is that of transformers' class PREFIX + ending.
+bool has_class(ModelConfig& c, const char* ending) {
   const auto names = nlohmann::json::parse(c.json("architectures"));
   return names.is_array() && !names.empty() && names[0].is_string() &&
-         names[0].get<std::string>().ends_with("ForSequenceClassification");
+         names[0].get<std::string>().ends_with(ending);
 }
 
-DecoderArchitecture with_score(DecoderArchitecture s, i64 labels) {
+// PREFIXForSequenceClassification: a linear layer `score` reads the last hidden state of each row's last
+// token.
+void read_score(ModelConfig& c, DecoderArchitecture& s) {
   s.names.head = "score";
-  s.head_rows = labels;
+  s.head_rows = c.labels();
   s.tied = s.head_bias = false;
   s.logit_scale = 1;
   s.logit_cap = 0;
-  return s;
+}
+
+// PREFIXForTokenClassification: a linear layer reads the last hidden state of each token.
+void read_token_scores(ModelConfig& c, DecoderArchitecture& s) {
+  read_score(c, s);
+  s.scores_tokens = true;
+  for (const char* family : {"bloom", "falcon", "gpt2", "gpt_bigcode", "gpt_neox", "mpt"})
+    if (s.family == family) s.names.head = "classifier";
+  s.head_bias = c.boolean_or("token_classification_bias", true);
+  const bool own = c.has("classifier_dropout");
+  s.head_dropout = c.rate_or(own || !c.has("hidden_dropout") ? "classifier_dropout" : "hidden_dropout", 0.1);
 }
 
 // 1 where a is b, else 0.
@@ -52,7 +63,7 @@ class DecoderModel : public Model {
     // A recurrence has no scores to change, in whatever layer it is.
     attends_ = std::ranges::none_of(s.layers, [](const DecoderLayer& l) { return is_recurrent(l.mixer); });
     if (s.head_rows > 0) {
-      task_ = ModelTask::sequence_classification;
+      task_ = s.scores_tokens ? ModelTask::token_classification : ModelTask::sequence_classification;
       num_labels_ = s.head_rows;
       problem_type_ = std::move(problem_type);
       pad_token_id_ = padding;
@@ -85,8 +96,8 @@ class DecoderModel : public Model {
   Tensor decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
     return decoder_.apply(p, in, o);
   }
-  // Without score, the hidden states. Else [B, labels] of each row's last token that is neither masked nor
-  // the padding token of the config, as in transformers.
+  // Without score, the hidden states. Else the logits of each token, or [B, labels] of each row's last token
+  // that is neither masked nor the padding token of the config, as in transformers.
   Tensor encode_outputs(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
     const Tensor& ids = in.input_ids;
     const DecoderArchitecture& s = decoder_.architecture();
@@ -96,7 +107,7 @@ class DecoderModel : public Model {
     if (s.bidirectional) own.causal = o.causal.value_or(false);
     const Tensor y = decoder_.apply(
         p, {ids, in.positions.defined() ? in.positions : row_positions(ids, first), in.key_mask}, own);
-    if (!own.head) return y;  // [B, T, C]
+    if (!own.head || s.scores_tokens) return y;  // [B, T, C or labels]
     const Scope scope("last token");
     const Tensor logits = to_sum_type(y);  // [B, T, labels]
     Tensor tokens = to_float(in.key_mask.defined() ? in.key_mask : full_ids_like(ids, 1), logits.dtype());
@@ -124,8 +135,10 @@ std::unique_ptr<Model> make_decoder_model(ModelConfig& c, ReadDecoder read, cons
   DecoderArchitecture architecture = read(c);
   std::string problem_type;
   i32 padding = -1;
-  if (scores_texts(c)) {
-    architecture = with_score(std::move(architecture), c.labels());
+  if (has_class(c, "ForTokenClassification")) {
+    read_token_scores(c, architecture);
+  } else if (has_class(c, "ForSequenceClassification")) {
+    read_score(c, architecture);
     problem_type = c.text_or("problem_type", "");
     padding = static_cast<i32>(c.integer_or("pad_token_id", -1, -1));
   }

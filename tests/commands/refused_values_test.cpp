@@ -1,10 +1,8 @@
-// The tables of families and of refused values in docs/models.md, which are made from the registry.
-// REDCO_UPDATE_DOCS=1 build/tests/test_commands --gtest_filter=*Generated* writes it.
+// The values of config keys that redco refuses, which docs/models.md lists.
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -12,40 +10,15 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "gguf/file_metadata.h"
 #include "models/hf_keys.h"
 #include "models/model.h"
 #include "nn/layers.h"
-#include "support/temp_dir.h"
+#include "support/generated_docs.h"
 
 namespace redco {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Rows of at most 100 characters; the others of a family have an empty first cell.
-std::string families_table() {
-  std::map<std::string, std::vector<std::string>> presets;
-  for (const std::string& name : preset_names())
-    presets[nlohmann::ordered_json::parse(preset_config(name)).value("model_type", "")].push_back(name);
-  std::string out = "| `model_type` | GGUF | presets |\n|---|---|---|\n";
-  for (const std::string& family : model_families()) {
-    const bool gguf = !gguf::architecture_of({{"model_type", family}}).empty();
-    std::string head = "| `" + family + "` | " + (gguf ? "yes" : "") + " | ", row = head;
-    for (const std::string& name : presets[family]) {
-      const std::string cell = (row == head ? "`" : ", `") + name + "`";
-      if (row.size() + cell.size() > 98) {
-        out += row + " |\n";
-        head = row = "| | | ";
-        row += "`" + name + "`";
-        continue;
-      }
-      row += cell;
-    }
-    out += row + (row == head ? "|\n" : " |\n");
-  }
-  return out;
-}
 
 // Lines of at most 100 characters.
 std::string wrapped(const std::string& text) {
@@ -151,27 +124,8 @@ std::string refused_table() {
   return out + "\nActivations: " + wrapped(activations) + "\n";
 }
 
-// The part of docs/models.md between two comments.
-void expect_generated(const std::string& begin_line, const std::string& end_line, const std::string& table) {
-  const std::string path = REDCO_SOURCE_DIR "/docs/models.md";
-  const std::string page = test::slurp(path);
-  const auto begin = page.find(begin_line), end = page.find(end_line);
-  ASSERT_TRUE(begin != page.npos && end != page.npos && begin < end);
-  const std::size_t from = begin + begin_line.size();
-  if (std::getenv("REDCO_UPDATE_DOCS"))
-    test::spill(path, page.substr(0, from) + "\n" + table + "\n" + page.substr(end));
-  else
-    EXPECT_EQ(page.substr(from, end - from), "\n" + table + "\n")
-        << "run REDCO_UPDATE_DOCS=1 build/tests/test_commands --gtest_filter=*Generated*";
-}
-
-TEST(FamiliesGenerated, TheTableIsThatOfTheRegistry) {
-  expect_generated("<!-- families: from the registry -->\n", "<!-- end of families -->\n", families_table());
-}
-
-TEST(FamiliesGenerated, RefusedValuesAreThoseOfTheReaders) {
-  expect_generated("<!-- refused values: from the readers of configs -->\n",
-                   "<!-- end of refused values -->\n", refused_table());
+TEST(DocsGenerated, RefusedValuesAreThoseOfTheReaders) {
+  testing::expect_in_page("docs/models.md", "refused values", refused_table());
 }
 
 }  // namespace
