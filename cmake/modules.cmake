@@ -34,8 +34,10 @@ function(redco_module NAME)
   if(M_LIBS)
     target_link_libraries(redco_${NAME} PRIVATE ${M_LIBS})
   endif()
-  # kernels has other compiler options (-fopenmp), so it cannot use the precompiled header.
-  if(NOT NAME STREQUAL kernels)
+  # kernels has other compiler options (-fopenmp), so it has its own precompiled header.
+  if(NAME STREQUAL kernels)
+    target_precompile_headers(redco_${NAME} PRIVATE ${CMAKE_SOURCE_DIR}/src/kernels/pch.h)
+  else()
     target_precompile_headers(redco_${NAME} REUSE_FROM redco_pch)
   endif()
   # Folders with many files compile several files together, because shared headers take most of the time. So names in
@@ -82,6 +84,10 @@ function(redco_isa_sources NAME)
     # Vectors are passed within one file only, so how GCC 4.6 passed them is no news.
     target_compile_options(redco_${NAME}_${ISA} PRIVATE ${FLAGS_${ISA}} -O3 -fno-trapping-math -fno-signed-zeros -Wno-psabi)
     target_link_libraries(redco_${NAME}_${ISA} PRIVATE fmt::fmt OpenMP::OpenMP_CXX)
+    # Without the intrinsics: precompiled, they lose the pragmas that silence their warnings.
+    target_precompile_headers(
+      redco_${NAME}_${ISA} PRIVATE <algorithm> <cmath> ${CMAKE_SOURCE_DIR}/src/${NAME}/cpu/isa/ranges.h
+    )
     set(REDCO_OBJECTS "${REDCO_OBJECTS};$<TARGET_OBJECTS:redco_${NAME}_${ISA}>" CACHE INTERNAL "")
   endforeach()
 endfunction()
