@@ -111,7 +111,7 @@ fault one-oom "2" "a host is out of memory (a cgroup's limit), and its rank is k
 try_one_oom_first() {
   BEFORE=cgroup_of_a
   host_ends 4 "" no_memory redco-a
-  grep -qs 'memory. the kernel killed rank 0 for lack of memory' "$TRY/run.err" || broke "the message does not say what ran out"
+  grep -qs 'memory. the kernel killed rank 0 for lack of memory' "$TRY/run.err" || broke "no message about memory"
 }
 fault one-oom-first "2" "the same on the first host; the command ends" 3
 try_one_oom_shrink() {

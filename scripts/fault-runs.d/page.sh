@@ -45,8 +45,8 @@ has_results() { # SECTION
   return 1
 }
 
-# Sections and rows without results here, and rows of more tries, stay as they are on the present page. A new row
-# replaces one of as many tries: what the program does now.
+# Sections and rows without results here, and rows of more tries, stay unchanged. A new row replaces one of as many
+# tries.
 write_page() {
   local name section="" messages="" kept=""
   if has_results Signals || [[ ! -e $PAGE ]]; then write_head; else old_head; fi

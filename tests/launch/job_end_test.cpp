@@ -49,8 +49,8 @@ TEST(JobEnd, KilledRanksAndMpirunAreRankFailed) {
   EXPECT_EQ(job_outcome(exited(205), nothing, {}).kind, Outcome::Kind::lost_host);
 }
 
-// Open MPI 5 ends with errors of its own, negative numbers: they are no signals.
-TEST(JobEnd, MpirunsOwnErrorsAreNoSignals) {
+// The errors of Open MPI 5 are negative numbers, so they look like signals.
+TEST(JobEnd, MpirunsErrorsDoNotCountAsSignals) {
   const MpirunOutput nothing;
   const Outcome own = job_outcome(exited(256 - 43), nothing, {});
   EXPECT_EQ(own.kind, Outcome::Kind::lost_mpirun);
