@@ -158,10 +158,10 @@ Example SentenceTexts::request(const Record& r) const {
   const auto members = nlohmann::ordered_json::parse(r.json());
   std::vector<std::string> keys;
   for (const auto& [name, value] : members.items()) keys.push_back(name);
-  r.fail(fmt::format(
-      "no text; expected one of the keys {}, prompt, query and document; {}. Rename the key of "
-      "the text to embed",
-      plain, listed_keys(keys)));
+  r.fail(
+      fmt::format("no text; expected one of the keys {}, prompt, query and document; {}. Rename the key of "
+                  "the text to embed",
+                  plain, listed_keys(keys)));
 }
 
 std::string SentenceTexts::fingerprint() const {
