@@ -91,11 +91,15 @@ TEST_F(Predict, PromptsArriveAsTyped) {
     for (std::string line; std::getline(lines, line);) prompts.push_back(json::parse(line)["prompt"]);
     return prompts;
   };
-  for (const std::string typed : {"ROMEO: ", "[INST] hi", "[a]", "# Title", "C #1 hits", "- x", "-x", "--",
-                                  "~", "null", "123", "  both  ", "'a' \"b\"", "a=b"}) {
-    EXPECT_EQ(answer({"--prompt", typed}), std::vector{typed});
+  const std::vector<std::string> all = {"ROMEO: ", "[INST] hi", "[a]", "# Title",  "C #1 hits",
+                                        "- x",     "-x",        "--",  "~",        "null",
+                                        "123",     "  both  ",  "a=b", "'a' \"b\""};
+  Words options;
+  for (const std::string& typed : all) {
+    options.insert(options.end(), {"--prompt", typed});
     EXPECT_EQ(answer({"predict.prompt=" + typed}), std::vector{typed});
   }
+  EXPECT_EQ(answer(options), all);
   write("two.txt", "first\nsecond\n");
   EXPECT_EQ(answer({"--prompt", "a", "--prompt-file", "two.txt", "--prompt", "b"}),
             (std::vector<std::string>{"a", "b", "first\nsecond\n"}));

@@ -315,10 +315,9 @@ TEST_F(Train, AKilledSaveIsSkipped) {
   Words on = first;
   on[on.size() - 3] = "train.max_steps=8";
   good(first);
-  // A kill in each kind of system call of the next save.
+  // A kill in each kind of system call of the next save; tests/ckpt/publish_test.cpp cuts at every call.
   int killed = 0;
-  for (const char* fault :
-       {"write:6:kill", "write:9:kill", "sync:9:kill", "rename:3:kill", "rename:4:kill", "symlink:1:kill"}) {
+  for (const char* fault : {"write:6:kill", "sync:9:kill", "rename:3:kill", "symlink:1:kill"}) {
     std::filesystem::remove_all(path("again"));
     std::filesystem::copy(
         path("run"), path("again"),
@@ -332,7 +331,7 @@ TEST_F(Train, AKilledSaveIsSkipped) {
     good(words);
     same_checkpoints("straight", "again", "step-00000008");
   }
-  EXPECT_GE(killed, 4);
+  EXPECT_GE(killed, 3);
   // A full disk is an error, and the last checkpoint stays.
   std::filesystem::remove_all(path("again"));
   std::filesystem::copy(
@@ -405,8 +404,9 @@ TEST_F(Train, AsyncSavesSurviveFaults) {
   Words words = job("again", 1, 1, common);
   words.push_back("checkpoint.async_save=true");
   int killed = 0;
-  for (const char* fault : {"write:7:kill", "write:23:kill", "write:40:kill", "sync:25:kill", "sync:60:kill",
-                            "rename:17:kill", "rename:26:kill", "symlink:2:kill", "unlink:6:kill"}) {
+  // Each kind of call, in the first save and in later ones.
+  for (const char* fault : {"write:7:kill", "write:40:kill", "sync:25:kill", "rename:26:kill",
+                            "symlink:2:kill", "unlink:6:kill"}) {
     std::filesystem::remove_all(path("again"));
     const Ran r = run(words, {{"REDCO_FAULT_IO", fault}});
     killed += r.code == 128 + SIGKILL;
@@ -414,7 +414,7 @@ TEST_F(Train, AsyncSavesSurviveFaults) {
     good(words);
     same_checkpoints("straight", "again", "step-00000009");
   }
-  EXPECT_GE(killed, 7);
+  EXPECT_GE(killed, 5);
   int full = 0;
   for (const char* fault : {"write:34:ENOSPC", "write:40:ENOSPC", "write:46:ENOSPC"}) {
     std::filesystem::remove_all(path("again"));

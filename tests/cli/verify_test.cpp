@@ -23,23 +23,18 @@ TEST_F(Verify, PassesOnMeshesAndWithInefficientRules) {
     int ranks, shards;
     const char* rules;
   };
+  // Each task once, and each way to start ranks; tests/models compares every family on every mesh, and with
+  // rules.
   for (const Case& c :
-       {Case{"gpt2", 1, 1, ""},
-        {"gpt2", 4, 2, ""},
+       {Case{"gpt2", 4, 2, ""},
         {"llama", 3, 3, ""},
-        {"gptj", 2, 1, ""},
-        {"opt-fp16", 2, 2, ""},
-        {"t5-v1_1", 4, 2, ""},
-        {"bart", 3, 3, ""},
-        {"t5", 2, 2, "parallel.sharding_rules=[{match: '.*attention_bias.weight', spec: [~, ~]}]"},
+        {"opt-fp16", 1, 1, ""},
+        {"t5-v1_1", 2, 2, ""},
         {"bert-seqcls", 2, 1, ""},
-        {"vit", 2, 2, ""},
-        {"maml-cnn", 4, 2, ""},
-        {"gpt2", 2, 2, "parallel.sharding_rules=[{match: '.*c_fc.weight', spec: [mp, ~]}]"},
+        {"vit", 1, 1, ""},
+        {"maml-cnn", 2, 2, ""},
         {"llama", 2, 2,
-         "parallel.sharding_rules=[{match: '.*', spec: [~, mp]}, {match: '.*norm.*', spec: [mp]}]"},
-        {"gptj", 2, 2,
-         "parallel.sharding_rules=[{match: '.*attn.*', spec: [~, ~]}, {match: '.*wte.*', spec: [~, mp]}]"}}) {
+         "parallel.sharding_rules=[{match: '.*', spec: [~, mp]}, {match: '.*norm.*', spec: [mp]}]"}}) {
     Words words = {"verify",         fixture(c.model),        "--ranks", std::to_string(c.ranks),
                    "--model-shards", std::to_string(c.shards)};
     if (*c.rules) words.push_back(c.rules);
