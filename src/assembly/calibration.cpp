@@ -27,7 +27,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr i64 kWindow = 512;  // tokens of a text that the model reads at once
+constexpr i64 kWindow = 512;  // tokens of a text that the model reads in one pass
 
 // The job with the calibration's files as its only data.
 JobConfig with_texts(const JobConfig& job, const Model& model) {

@@ -10,7 +10,7 @@
 namespace redco {
 
 // Whether the job calibrates: data.calibration is set, and weights are quantized to int4 when they are
-// loaded. Without int4, a warning says that the files have no effect.
+// loaded. Without int4, a warning names the files as unused.
 bool calibrates(const JobConfig& job, const ParamTree& tree);
 
 // The importance of each matrix in int4, from the inputs of its layer when the model reads the first

@@ -199,8 +199,8 @@ struct ChatSettings {
   }
 };
 
-// The names of images are relative to the folder of their file, as in training data, or, if there is no such
-// file, to the current folder.
+// The names of images are relative to the folder of their file, as in training data, or else to the
+// current folder.
 void place_image(Json& j, const std::string& key, const std::string& folder) {
   const auto it = j.find(key);
   if (it == j.end() || !it->is_string()) return;

@@ -82,7 +82,7 @@ struct GenerationSettings {
 // Tokens of time, the last ones of a vocabulary: each is 20 ms after the one before.
 struct TimestampTokens {
   i32 first = 0;                  // of time 0
-  i32 none = 0;                   // the token that says that there are no times
+  i32 none = 0;                   // <|notimestamps|>
   i32 end = 0;                    // the end token
   std::optional<i32> most_first;  // the largest time that may begin a window, in tokens after `first`
 };

@@ -1,5 +1,5 @@
-// Functions of each element that are exact where a composition of exp and log is not, and rounding. Composed of
-// simpler ops.
+// Functions of each element that are exact where a composition of exp and log is not, and rounding. Composed
+// of simpler ops.
 #pragma once
 
 #include "tensor/tensor.h"

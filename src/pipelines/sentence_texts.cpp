@@ -54,7 +54,7 @@ std::vector<std::string> selected_passage(const Record& r) {
   if (one == passages->selected.end()) r.fail("none of the passages is selected");
   log_once(
       LogLevel::info,
-      "[data] \"passages\": the positive is the first selected passage, and there are no hard negatives; "
+      "[data] \"passages\": the positive is the first selected passage, without hard negatives; "
       "pipeline reranking reads all passages");
   return {passages->texts[static_cast<std::size_t>(one - passages->selected.begin())]};
 }

@@ -82,7 +82,7 @@ std::string supported(Json config, const std::string& key, const Json& value) {
 }
 
 // By key and supported values, the families whose transformers code reads the key and of which redco refuses
-// other values; of most families, those that accept them.
+// other values; of most families, the ones that accept them.
 std::string refused_table() {
   std::map<std::pair<std::string, std::string>, std::set<std::string>> refused;
   std::map<std::string, std::set<std::string>> readers;

@@ -91,7 +91,7 @@ TEST(Groups, RepresentableWeightsAreKept) {
           four[i] = scale * static_cast<float>(i % 32 == 3 ? -8 : i * 5 % 13 - 12 + most);
         EXPECT_EQ(after_groups<Group4>(four), four) << scale << ", " << most;
       }
-    // Of Q4_1: a minimum of its own, also in a short last group.
+    // Of Q4_1: its own minimum, also in a short last group.
     std::vector<float> line(40);
     for (int i = 0; i < 40; ++i)
       line[i] = 0.0023841858f * static_cast<float>(i % 32 == 1 ? 15 : i * 7 % 16) + 0.0400085449f;

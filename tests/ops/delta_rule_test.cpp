@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "ops/elementwise.h"
-#include "ops/shape.h"
 #include "ops/recurrence_values.h"
+#include "ops/shape.h"
 
 namespace redco {
 namespace {

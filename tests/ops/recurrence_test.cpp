@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ops/shape.h"
 #include "ops/recurrence_values.h"
+#include "ops/shape.h"
 
 namespace redco {
 namespace {

@@ -256,8 +256,8 @@ RecordLines::RecordLines(std::vector<std::string> files, const DataSettings& s)
     state_->formats.push_back(s.format_of({f}));
     if (state_->formats.back() == "text")
       throw UsageError(
-          "[data] {}: records need one of the formats jsonl, json, csv, tsv, parquet, arrow, webdataset, conll (a word and its "
-          "tag per line) and parallel (pairs of files). The format is known from the ending of the name; for "
+          "[data] {}: records need one of the formats jsonl, json, csv, tsv, parquet, arrow, webdataset, conll (words with a "
+          "tag, one per line) and parallel (pairs of files). The format is known from the ending of the name; for "
           "another name set data.format",
           f);
   }

@@ -28,7 +28,7 @@ struct DecoderDefaults {
 DecoderArchitecture read_usual(ModelConfig& c, const DecoderDefaults& d = {});
 
 // The text model in the config of a model of images and texts: its text_config, of this model_type. The keys
-// of the images and `others` are not read, and the log says so.
+// of the images and `others` are not read, which the log notes.
 ModelConfig text_part(ModelConfig& c, const std::string& model_type, const std::vector<std::string>& others);
 
 // The width of a head: `width`, the value of width_key, divided by the H heads of heads_key.

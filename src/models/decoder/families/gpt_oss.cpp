@@ -9,7 +9,7 @@ namespace redco {
 
 namespace {
 
-// quantization_config says how the files store the experts; redco decodes them on loading.
+// quantization_config has the storage of the experts; redco decodes them on loading.
 void read_quantization(ModelConfig& c) {
   const nlohmann::json q = nlohmann::json::parse(c.json("quantization_config"));
   if (!q.is_null() && (!q.is_object() || !q.contains("quant_method") || q["quant_method"] != "mxfp4"))
