@@ -52,10 +52,9 @@ std::vector<std::string> selected_passage(const Record& r) {
   if (!passages) return {};
   const auto one = std::ranges::find(passages->selected, 1.F);
   if (one == passages->selected.end()) r.fail("none of the passages is selected");
-  log_once(
-      LogLevel::info,
-      "[data] \"passages\": the positive is the first selected passage, without hard negatives; "
-      "pipeline reranking reads all passages");
+  log_once(LogLevel::info,
+           "[data] \"passages\": the positive is the first selected passage, without hard negatives; "
+           "pipeline reranking reads all passages");
   return {passages->texts[static_cast<std::size_t>(one - passages->selected.begin())]};
 }
 

@@ -213,7 +213,7 @@ bool Expected::is_input(const std::string& whole) const {
   return name == "input_ids" || name == "attention_mask" || name == "labels" || name == "gen_input_ids" ||
          name == "gen_attention_mask" || name == "padded_input_ids" || name == "padded_attention_mask" ||
          name == "decoder_input_ids" || name == "decoder_attention_mask" || name == "token_type_ids" ||
-         name == "pixel_values" || name == "image_uint8" || name == "features";
+         name == "pixel_values" || name == "image_uint8" || name == "features" || name == "input_features";
 }
 
 void Expected::check_task(const std::string& supported) const {

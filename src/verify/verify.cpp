@@ -37,7 +37,9 @@ class Verifier {
     load();
     report_.model = model_->family();
     report_.mesh = fmt::format("dp {} x mp {}", c.mesh().dp(), c.mesh().mp());
-    if (expected_.has("input_ids") || expected_.has("pixel_values") || expected_.has("features")) forward();
+    if (expected_.has("input_ids") || expected_.has("pixel_values") || expected_.has("features") ||
+        expected_.has("input_features"))
+      forward();
     generation();
     for (const std::string& name : expected_.names())
       if (!seen_.count(name)) {
