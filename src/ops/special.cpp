@@ -16,7 +16,8 @@ Tensor log1p(const Tensor& x) {
   const Tensor value = stop_gradient(given), rounded = add_scalar(stop_gradient(sum), -1);
   const Tensor zero = scale(value, 0), is_small = compare(Binary::eq, rounded, zero);
   const Tensor exact = where(is_small, value, stop_gradient(y) * (value / (rounded + is_small)));
-  return exact + (y - stop_gradient(y));
+  // At -1 both are -inf, whose difference is no number.
+  return where(compare(Binary::eq, stop_gradient(sum), zero), y, exact + (y - stop_gradient(y)));
 }
 
 // tanh is exact for small x.

@@ -98,8 +98,9 @@ TEST_F(Formats, FormsThatProgramsExport) {
       all(RecordLines({file("metadata.csv", "file_name,text\n1.png,a dog\n"),
                        file("other.csv", "file_name,text\n1.png,a dog\n")},
                       s)),
-      ElementsAre(R"(metadata.csv:2 {"caption":"a dog","file_name":"1.png","image":"1.png","text":"a dog"})",
-                  R"(other.csv:2 {"file_name":"1.png","text":"a dog"})"));
+      ElementsAre(
+          R"(metadata.csv:2 {"audio":"1.png","caption":"a dog","file_name":"1.png","image":"1.png","text":"a dog"})",
+          R"(other.csv:2 {"file_name":"1.png","text":"a dog"})"));
 }
 
 // to_json() of pandas, except orient="records" and "table".

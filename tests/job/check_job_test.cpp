@@ -260,8 +260,9 @@ TEST(CheckJob, SettingsWhoseConditionsDoNotHoldAreErrors) {
               HasSubstr("has no effect with pipeline=seq2seq: it is for pipeline=lm or distillation."));
   EXPECT_THAT(
       with({"pipeline=regression", "model.arch=mlp", "train.label_smoothing=0.1"}),
-      HasSubstr("train.label_smoothing (override 'train.label_smoothing=0.1') has no effect with "
-                "pipeline=regression: it is for pipeline=lm, seq2seq, captioning or classification."));
+      HasSubstr(
+          "train.label_smoothing (override 'train.label_smoothing=0.1') has no effect with "
+          "pipeline=regression: it is for pipeline=lm, seq2seq, captioning, transcription or classification."));
   EXPECT_THAT(with({"pipeline=captioning", "data.fields.source=x"}), HasSubstr("data.fields.source"));
   const std::vector<std::string> rl = {"pipeline=rl", "rl.env=CartPole-v1", "model=~", "data=~"};
   EXPECT_EQ(with(rl), "");

@@ -134,7 +134,7 @@ TEST(LinearRecurrence, MisuseIsAnError) {
     EXPECT_THROW(linear_recurrence(in), BugError);  // a state and segments
     in.initial = {};
     EXPECT_THROW(linear_recurrence(in, 0), BugError);
-    in.v = narrow(in.v, 1, 0, 3);
+    in.v = narrow(in.v, 1, 0, 2);
     EXPECT_THROW(linear_recurrence(in), BugError);
     in.v = Tensor();
     EXPECT_THROW(linear_recurrence(in), BugError);
