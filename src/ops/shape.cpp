@@ -320,11 +320,7 @@ Tensor repeat_heads(const Tensor& w, i64 width, i64 f, const Layout& like) {
               const Placement p = s.in(0), l = s.wish();
               const int along = s.input(0).hidden();
               const i64 width = s.attribute(0), f = s.attribute(1);
-              // A second cut of the heads would need heads of other ranks.
-              const Layout& given = s.input(0).layout();
-              bool is_cut = false;
-              for (const Axis a : Context::current().mesh().axes()) is_cut |= given[a].is_sharded(along);
-              if (p.is_replicated() && l.is_sharded(along) && !is_cut) {
+              if (p.is_replicated() && l.is_sharded(along)) {
                 s.add({p}, {Placement::sharded(along, l.unit % width == 0 ? i64{l.unit} : width)});
               } else if (p.is_replicated() && l.is_sharded() && l.dim < s.input(0).rank()) {
                 s.add({l}, {l});

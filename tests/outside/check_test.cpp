@@ -173,7 +173,7 @@ TEST_F(Check, MistakesOnOneRankEndTheCheckWithTheirMessage) {
   EXPECT_TRUE(c.report.is_null());
   EXPECT_THAT(
       c.err, HasSubstr("error: [pipeline] loss() failed: the batch has no field 'hear'; its fields are here, "
-                       "noise, x. The pipeline is ./so/layout.so (override "
+                       "noise, x (layout.cpp:71). The pipeline is ./so/layout.so (override "
                        "'pipeline=./so/layout.so')"));
   EXPECT_EQ(c.err.find("error:"), c.err.rfind("error:")) << c.err;
 }

@@ -173,7 +173,7 @@ TEST_F(Outside, MistakesInAPipelineAreNamed) {
       {"state", 2, 2, "[pipeline] state() returned no JSON: {"},
       {"field", 1, 2,
        "[pipeline] loss() failed: the batch has no field 'xx'; its fields are x; did you mean 'x'? "
-       "(fails.cpp:53). The pipeline is ./so/fails.so"},
+       "(fails.cpp:"},
       {"parameter", 1, 2,
        "[pipeline] loss() failed: no parameter is named 'fc1.wieght'; did you mean 'fc1.weight'?"},
       {"example", 1, 2, "[pipeline] collate() failed: an example has no field 'y'; it has x"},
