@@ -329,9 +329,10 @@ TEST_F(Chat, TemplatesGetToolsAndVariables) {
         "{% for t in tools or [] %}{{ t.function.name }} {% endfor %}{{ mood }}{% for m in messages %}"
         "{{ m.role }} {{ m.content }}{{ '\n' }}{% endfor %}");
   write("tools.json", R"([{"type": "function", "function": {"name": "the"}}])");
-  write("in.jsonl", R"({"messages": [{"role": "tool", "content": "fox"}], "tools": [{"type": "function",
-                       "function": {"name": "the"}}], "chat_template_kwargs": {"mood": "over"}})"
-                    "\n");
+  write("in.jsonl",
+        R"({"messages": [{"role": "tool", "content": "fox"}], "tools": )"
+        R"([{"type": "function", "function": {"name": "the"}}], "chat_template_kwargs": {"mood": "over"}})"
+        "\n");
   const Words predict = {"predict", "model.path=model", "predict.max_new_tokens=4",
                          "predict.no_repeat_ngram_size=1", "predict.input=in.jsonl"};
   const std::string expected = lines_of(good(predict).out)[0]["prediction"];
