@@ -340,6 +340,23 @@ void bind_more_ops(py::module_& m) {
       "log_decay"_a, "k"_a, "q"_a, "v"_a, "initial"_a = py::none(), "segments"_a = py::none(), "chunk"_a = 64,
       Free());
   m.def(
+      "selective_scan",
+      [maybe](const Tensor& dt, const Tensor& x, const Tensor& rates, const Tensor& k, const Tensor& q,
+              const std::optional<Tensor>& initial, const std::optional<Tensor>& segments) {
+        const Recurrence r = selective_scan({.dt = dt,
+                                             .x = x,
+                                             .rates = rates,
+                                             .k = k,
+                                             .q = q,
+                                             .initial = maybe(initial),
+                                             .segments = maybe(segments)});
+        return std::make_pair(r.y, r.state);
+      },
+      "dt"_a, "x"_a, "rates"_a, "k"_a, "q"_a, "initial"_a = py::none(), "segments"_a = py::none(), Free(),
+      "Mamba's recurrence: y and the last state.");
+  m.def("linear_scan", &linear_scan, "a"_a, "b"_a, "dim"_a, "reverse"_a = false, Free(),
+        "h[i] = a[i] h[i - 1] + b[i] along a dim.");
+  m.def(
       "causal_conv1d",
       [maybe](const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias,
               const std::optional<Tensor>& before, const std::optional<Tensor>& segments) {
