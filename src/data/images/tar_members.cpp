@@ -130,7 +130,7 @@ std::string TarMembers::read(i64 max_bytes) {
 
 bool TarMembers::next() {
   std::optional<std::string> long_name;
-  std::optional<i64> long_size;
+  i64 long_size = -1;  // of a pax header; -1: none
   for (;;) {
     skip(left_);
     left_ = 0;
@@ -157,14 +157,14 @@ bool TarMembers::next() {
       }
       if (auto path = pax_value(header, "path")) long_name = std::move(path);
       if (const auto digits = pax_value(header, "size")) {
-        long_size = whole(*digits);
-        if (!long_size || *long_size > (i64{1} << 50)) fail("the size of a member is not a number");
+        long_size = whole(*digits).value_or(-1);
+        if (long_size < 0 || long_size > (i64{1} << 50)) fail("the size of a member is not a number");
       }
       continue;
     }
-    if (long_size) size_ = *long_size, left_ = padded(size_);
+    if (long_size >= 0) size_ = long_size, left_ = padded(size_);
     if (long_name) name_ = *long_name;
-    long_size.reset();
+    long_size = -1;
     long_name.reset();
     if (type != '0' && type != '\0' && type != '7') continue;
     if (name_.starts_with("./")) name_.erase(0, 2);
