@@ -253,10 +253,6 @@ void read_line(const JobConfig& job, const PredictModel& m, const ChatSettings& 
   r.head = text_of(head);
 }
 
-}  // namespace
-
-namespace {
-
 // The data files of a folder, as for data.eval; {}: it is one of images.
 std::vector<std::string> prompt_files_of(const std::string& folder) {
   const FolderFiles found = files_of_folder(folder, std::nullopt, true);

@@ -103,6 +103,14 @@ void load(const std::string& folder, ParamTree& tree,
       tree, ckpt::ModelFiles::open(folder), [](const std::string& n) { return n; }, aliases);
 }
 
+// A model with values of every parameter, saved in the folder.
+ParamTree saved_tree(const std::string& folder, Context& c, const ModelParams& model) {
+  ParamTree tree = tree_on(c.mesh(), model);
+  for (size_t i = 0; i < tree.size(); ++i) fill_normal(tree.values()[i], 100 + i, 1);
+  save(folder, tree);
+  return tree;
+}
+
 void expect_every_mesh_loads_what_another_saved(const ModelParams& model) {
   test::TempDir dir;
   std::vector<std::vector<double>> want;
@@ -115,11 +123,7 @@ void expect_every_mesh_loads_what_another_saved(const ModelParams& model) {
   for (const Mesh& from : meshes) {
     const std::string folder = dir.path() + fmt::format("/{}x{}", from.dp(), from.mp());
     ASSERT_EQ(mkdir(folder.c_str(), 0755), 0);
-    on_mesh(from, [&](Context& c) {
-      ParamTree tree = tree_on(c.mesh(), model);
-      for (size_t i = 0; i < tree.size(); ++i) fill_normal(tree.values()[i], 100 + i, 1);
-      save(folder, tree);
-    });
+    on_mesh(from, [&](Context& c) { saved_tree(folder, c, model); });
     for (const Mesh& to : meshes)
       on_mesh(to, [&](Context& c) {
         ParamTree tree = tree_on(c.mesh(), model);
@@ -140,9 +144,7 @@ TEST(ParamsIo, NewRowsOfAVocabularyAreTheMean) {
   test::TempDir dir;
   std::vector<double> table;
   on_mesh({1, 1}, [&](Context& c) {
-    ParamTree tree = tree_on(c.mesh(), small_model(width, stored));
-    for (size_t i = 0; i < tree.size(); ++i) fill_normal(tree.values()[i], 100 + i, 1);
-    save(dir.path(), tree);
+    const ParamTree tree = saved_tree(dir.path(), c, small_model(width, stored));
     table = to_values(tree["wte.weight"]);
   });
   std::vector<double> mean(width);
@@ -173,9 +175,7 @@ TEST(ParamsIo, PrefixesOfAllNamesAreRemoved) {
   const ModelParams model = small_model(8, 11);
   test::TempDir dir;
   on_mesh({1, 1}, [&](Context& c) {
-    ParamTree tree = tree_on(c.mesh(), model);
-    for (size_t i = 0; i < tree.size(); ++i) fill_normal(tree.values()[i], 100 + i, 1);
-    save(dir.path(), tree);
+    const ParamTree tree = saved_tree(dir.path(), c, model);
     const ckpt::ModelFiles files = ckpt::ModelFiles::open(dir.path());
     for (const std::string prefix : {"_orig_mod.", "module._orig_mod.", "model.", "x."}) {
       test::TempDir other;
@@ -226,11 +226,7 @@ TEST(ParamsIo, AMissingHeadNamesBothRemedies) {
 TEST(ParamsIo, AReadThatFailsOnOneRankIsTheErrorOfAll) {
   const ModelParams model = small_model(48, 101);
   test::TempDir dir;
-  on_mesh({1, 1}, [&](Context& c) {
-    ParamTree tree = tree_on(c.mesh(), model);
-    for (size_t i = 0; i < tree.size(); ++i) fill_normal(tree.values()[i], 100 + i, 1);
-    save(dir.path(), tree);
-  });
+  on_mesh({1, 1}, [&](Context& c) { saved_tree(dir.path(), c, model); });
   on_mesh({3, 1}, [&](Context& c) {
     ParamTree tree = tree_on(c.mesh(), model);
     const int rank = c.rank();
@@ -256,9 +252,7 @@ TEST(ParamsIo, FilesOfAnotherModelAreErrors) {
   const ModelParams model = small_model(8, 10);
   test::TempDir dir;
   on_mesh({1, 1}, [&](Context& c) {
-    ParamTree tree = tree_on(c.mesh(), model);
-    for (size_t i = 0; i < tree.size(); ++i) fill_normal(tree.values()[i], i, 1);
-    save(dir.path(), tree);
+    saved_tree(dir.path(), c, model);
     auto message = [&](const ModelParams& other) -> std::string {
       try {
         ParamTree t = tree_on(c.mesh(), other);
@@ -295,11 +289,7 @@ TEST(ParamsIo, FilesOfAnotherModelAreErrors) {
 TEST(ParamsIo, APlannedRankChecksFilesWithoutReadingValues) {
   const ModelParams model = small_model(8, 10);
   test::TempDir dir;
-  on_mesh({1, 1}, [&](Context& c) {
-    ParamTree tree = tree_on(c.mesh(), model);
-    for (size_t i = 0; i < tree.size(); ++i) fill_normal(tree.values()[i], i, 1);
-    save(dir.path(), tree);
-  });
+  on_mesh({1, 1}, [&](Context& c) { saved_tree(dir.path(), c, model); });
   const auto files = ckpt::ModelFiles::open(dir.path());
   sys::set_hook([](const sys::Call& call) {
     return call.op == sys::Op::read ? sys::Verdict{.kind = sys::Verdict::fail, .error = EIO} : sys::Verdict{};

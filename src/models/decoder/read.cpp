@@ -140,6 +140,15 @@ void read_router(ModelConfig& c, MixtureSettings& m, const char* count_key, i64 
                                                  : "for this family, which has no load-balancing loss"));
 }
 
+void name_block_sparse_moe(MixtureSettings& m, const char* computed_router) {
+  m.router = "block_sparse_moe.gate";
+  m.computed_router = computed_router;
+  m.experts = "block_sparse_moe.experts";
+  m.gate = "w1";
+  m.up = "w3";
+  m.down = "w2";
+}
+
 void read_groups(ModelConfig& c, MixtureSettings& m, bool limited) {
   const i64 groups = c.integer_or("n_group", 1), kept = c.integer_or("topk_group", 1);
   if (!limited) return;

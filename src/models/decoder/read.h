@@ -60,6 +60,10 @@ MambaSettings read_mamba_keys(ModelConfig& c, const DecoderArchitecture& s, i64 
 void read_router(ModelConfig& c, MixtureSettings& m, const char* count_key, i64 per_token,
                  std::optional<double> balance = 0.001);
 
+// Mixtral's names in files: a router block_sparse_moe.gate, and experts of w1 (gate), w3 (up) and w2 (down).
+// computed_router: the router's name in transformers' code.
+void name_block_sparse_moe(MixtureSettings& m, const char* computed_router);
+
 // n_group and topk_group; limited: only the experts of the best groups may be chosen.
 void read_groups(ModelConfig& c, MixtureSettings& m, bool limited);
 // DeepSeek-V3's mixture: sigmoid scores with a correction, groups, shared experts.

@@ -20,12 +20,7 @@ DecoderArchitecture read_mixtral(ModelConfig& c) {
   c.expect("router_jitter_noise", {"0", "0.0"});
   m.inner = s.inner;
   m.normalized = true;
-  m.router = "block_sparse_moe.gate";
-  m.computed_router = "mlp.gate";
-  m.experts = "block_sparse_moe.experts";
-  m.gate = "w1";
-  m.up = "w3";
-  m.down = "w2";
+  name_block_sparse_moe(m, "mlp.gate");
   s.mixture = m;
   return s;
 }

@@ -27,12 +27,7 @@ DecoderArchitecture read_phimoe(ModelConfig& c) {
   if (c.number_or("input_jitter_noise", 0) != 0)
     log_once(LogLevel::info, "[model] input_jitter_noise is ignored: training adds no noise to inputs");
   m.inner = s.inner;
-  m.router = "block_sparse_moe.gate";
-  m.computed_router = "mlp.router";
-  m.experts = "block_sparse_moe.experts";
-  m.gate = "w1";
-  m.up = "w3";
-  m.down = "w2";
+  name_block_sparse_moe(m, "mlp.router");
   s.mixture = m;
   return s;
 }
