@@ -155,19 +155,36 @@ std::string pipeline_of(const JobConfig& given, const std::string& saved, SavedF
   return exists(there) ? there : saved;
 }
 
-// A shared object runs its code. A checkpoint may come from anybody, so it loads only one that this user
-// names or has trusted.
-void refuse_untrusted(const JobConfig& given, const std::string& pipeline, const std::string& checkpoint) {
+// A shared object or script runs its code. A checkpoint may come from anybody, so it loads only one that this
+// user names or has trusted (saved_text: the job in the checkpoint).
+void refuse_untrusted(const JobConfig& given, const std::string& pipeline, const std::string& saved_text,
+                      const std::string& checkpoint) {
   if (pipeline_info(pipeline) || !exists(pipeline)) return;
   std::error_code none;
   const auto named = [&](const std::string& path) { return fs::equivalent(path, pipeline, none); };
   if ((given.origins.given("pipeline") && named(given.pipeline)) ||
-      std::any_of(given.plugins.begin(), given.plugins.end(), named) || is_trusted(pipeline))
+      std::any_of(given.plugins.begin(), given.plugins.end(), named) || is_trusted(pipeline, saved_text))
     return;
   throw UsageError(
       "[checkpoint] {} names the pipeline {}, and would run its code. If it is yours, name it "
       "(pipeline={}) or trust it once (`redco trust {}`)",
       checkpoint, pipeline, pipeline, pipeline);
+}
+
+// `plugins` of the saved job that this user has trusted, for a job that names none.
+void add_trusted_plugins(JobConfig& job, const JobConfig& given, const YamlText& saved_text,
+                         SavedFacts& facts) {
+  if (given.origins.given("plugins")) return;
+  JobConfig saved;
+  load_known_settings(settings_of(saved), saved_text);
+  for (const std::string& path : saved.plugins) {
+    const std::string there = facts.absolute(path).string();
+    std::error_code none;
+    const auto same = [&](const std::string& other) { return fs::equivalent(other, there, none); };
+    if (exists(there) && std::none_of(job.plugins.begin(), job.plugins.end(), same) &&
+        is_trusted(there, saved_text.text))
+      job.plugins.push_back(there);
+  }
 }
 
 // The job saved in the checkpoint that trained_job() chose; nullopt if there is none.
@@ -215,7 +232,8 @@ JobConfig saved_settings(const JobConfig& given, const std::string& folder) {
          excerpt(fmt::format("{}", fmt::join(merged.unknown, ", ")), 200));
   JobConfig job = std::move(merged.job);
   job.pipeline = pipeline_of(given, job.pipeline, facts);
-  refuse_untrusted(given, job.pipeline, folder);
+  refuse_untrusted(given, job.pipeline, saved.text, folder);
+  add_trusted_plugins(job, given, saved, facts);
   job.model.tokenizer.reset();
   find_named_models(job, given, folder, facts);
   if (!job.origins.given("data.chat_template")) {
@@ -339,7 +357,7 @@ TrainedJob trained_job(const JobConfig& asked, Weights weights) {
     }
   }
   out.job.predict.checkpoint = folder;
-  load_plugins(out.job);  // the checkpoint decides the pipeline, never `plugins`
+  load_plugins(out.job);
   return out;
 }
 

@@ -8,6 +8,7 @@
 //   data.chat_template          the checkpoint's folder, if it has a template
 //   pipeline                    a built-in name; a shared object's relative path begins where training began.
 //                               The given job must name it, or the user must trust it (assembly/trust.h)
+//   plugins                     if the given job names none: those of the saved job that the user trusts
 //   predict.checkpoint          the checkpoint's folder
 #pragma once
 

@@ -12,6 +12,7 @@
 #include "assembly/lm_data.h"
 #include "assembly/predict_model.h"
 #include "assembly/training_parts.h"
+#include "assembly/trust.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/kept_memory.h"
@@ -300,6 +301,8 @@ int train_on_ranks(Run& run, const BuildInfo& build) {
                  [&](i64 step, i64 total, i64 start) {
                    set_log_file(join_path(workdir, workdir::kLog));  // the old file may have been moved away
                    describe_run(run.resolved(), plan, build);
+                   for (const std::string& path : user_code_files(job))
+                     trust_for_job(path, run.resolved().yaml());
                    ckpt::append_run_event(workdir, {.step = step,
                                                     .number = start,
                                                     .total_steps = total,

@@ -27,8 +27,8 @@ class Plugins : public Outside {
           "predict: {max_new_tokens: 8, batch_size: 3}\n");
     trains("decays", "");
   }
-  static Ran command(const std::string& words) {
-    return shell(dir_->path(), "timeout 120 prefix/bin/redco " + words);
+  static Ran command(const std::string& words, const std::string& environment = "") {
+    return shell(dir_->path(), environment + " timeout 120 prefix/bin/redco " + words);
   }
   static void trains(const std::string& workdir, const std::string& words) {
     const Ran r = command("train decays.yaml workdir=" + workdir + " " + words);
@@ -177,12 +177,14 @@ TEST_F(Plugins, AFamilyWithoutTextNeedsNoTokenizer) {
 TEST_F(Plugins, APipelinesSharedObjectMayHaveFamilies) {
   trains("both", "plugins=[] pipeline=./so/both.so");
   expect_near("decays", "both", 1e-6);
-  // The checkpoint decides the pipeline, but does not run its code unless the user names it.
-  const Ran unnamed = command("predict workdir=both predict.prompt=line predict.max_new_tokens=4");
+  // The checkpoint decides the pipeline, but does not run its code unless its user names it or has trained
+  // it.
+  const std::string predict = "predict workdir=both predict.prompt=line predict.max_new_tokens=4 ";
+  EXPECT_EQ(command(predict).code, 0);
+  const Ran unnamed = command(predict, "XDG_CONFIG_HOME=of-another");
   EXPECT_EQ(unnamed.code, 2) << unnamed.said;
   EXPECT_THAT(unnamed.said, HasSubstr("redco trust"));
-  const Ran p =
-      command("predict workdir=both pipeline=./so/both.so predict.prompt=line predict.max_new_tokens=4");
+  const Ran p = command(predict + "pipeline=./so/both.so", "XDG_CONFIG_HOME=of-another");
   EXPECT_EQ(p.code, 0) << p.said;
   const Ran twice = command("validate decays.yaml pipeline=./so/both.so");
   EXPECT_EQ(twice.code, 2) << twice.said;
