@@ -166,10 +166,10 @@ void bind_ops(py::module_& m) {
       "x"_a, "k"_a, "dim"_a = -1, Free(), "(values, ids), the largest first.");
   m.def(
       "sort",
-      [pair](const Tensor& x, bool descending, int dim) {
+      [pair](const Tensor& x, int dim, bool descending) {
         return pair(along(x, dim, false, [&](const Tensor& t) { return sort(t, descending); }));
       },
-      "x"_a, "descending"_a = false, "dim"_a = -1, Free(), "(values, ids)");
+      "x"_a, "dim"_a = -1, "descending"_a = false, Free(), "(values, ids)");
   m.def("cummax", &cummax, "x"_a, "dim"_a, Free());
   m.def("sign", &sign, "x"_a, Free());
   m.def("pow", &pow, "x"_a, "exponent"_a, Free());
@@ -188,10 +188,10 @@ void bind_ops(py::module_& m) {
       "x"_a, "dim"_a = py::none(), "keepdim"_a = false, Free());
   m.def(
       "log_sum_exp",
-      [](const Tensor& x, bool keepdim, int dim) {
+      [](const Tensor& x, int dim, bool keepdim) {
         return along(x, dim, !keepdim, [&](const Tensor& t) { return log_sum_exp(t, keepdim); });
       },
-      "x"_a, "keepdim"_a = false, "dim"_a = -1, Free());
+      "x"_a, "dim"_a = -1, "keepdim"_a = false, Free());
 
   // Shapes and types
   m.def(

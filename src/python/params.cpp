@@ -57,6 +57,19 @@ void init_layer(ModelParams& params, const std::string& prefix, bool bias, const
   }
 }
 
+// specs: a copy, because a tree may copy its own parameters.
+void add_copies(ModelParams& to, std::vector<ParamSpec> specs, const std::string& prefix) {
+  for (ParamSpec& s : specs) {
+    if (s.buffer) continue;
+    s.init = {.kind = Init::Kind::copy, .source = s.name};
+    s.name = prefix + s.name;
+    s.stored = {};
+    s.stored.shape = s.shape;
+    s.stored.name = s.name;
+    to.specs.push_back(s);
+  }
+}
+
 Role role_named(const std::string& name) {
   if (name == "first") return Role::first;
   if (name == "second") return Role::second;
@@ -231,20 +244,17 @@ void bind_params(py::module_& m) {
       .def(
           "copies",
           [](Declared& d, const ModelParams& others, const std::string& prefix) {
-            for (ParamSpec s : others.specs) {
-              s.init = {.kind = Init::Kind::copy, .source = s.name};
-              const std::string name = s.name;
-              s.name = prefix + name;
-              s.stored = {};
-              s.stored.shape = s.shape;
-              s.stored.name = s.name;
-              s.buffer = false;
-              d.params.specs.push_back(s);
-            }
+            add_copies(d.params, others.specs, prefix);
           },
           "others"_a, "prefix"_a,
-          "PREFIXname for each parameter of a model, which begins as its copy: a moving average, a second copy. "
-          "params.with_prefix(PREFIX) gives them by the model's names.")
+          "PREFIXname for each parameter of a model, or of a Params, which begins as its copy: a moving average, "
+          "a second copy. params.with_prefix(PREFIX) gives them by the names of the first ones.")
+      .def(
+          "copies",
+          [](Declared& d, const Declared& others, const std::string& prefix) {
+            add_copies(d.params, others.params.specs, prefix);
+          },
+          "others"_a, "prefix"_a)
       .def(
           "tie",
           [](Declared& d, const std::string& alias, const std::string& name) { d.builder.tie(alias, name); },

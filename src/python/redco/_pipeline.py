@@ -40,7 +40,8 @@ class Images:
 
 
 class ParamGroup:
-    """Parameters that are updated together. has: a function of a name, a list of names, or a prefix.
+    """Parameters that are updated together. has: a function of a name, a list of names, or a prefix; without it
+    all parameters, or those with the prefix of ema_of.
 
     The other arguments are those of ParamGroup in C++ (src/pipeline/pipeline.h). optimizer: a name, "adamw" or
     "sgd", (name, {setting: value}), or an object of a redco.Optimizer. ema_of: a function of a name, or a pair (prefix, prefix of the source). tau: a
@@ -68,6 +69,8 @@ class ParamGroup:
 
     @property
     def _has(self):
+        if self.has is None and self.ema_of is not None and not callable(self.ema_of):
+            return lambda name: name.startswith(self.ema_of[0])
         if self.has is None:
             return lambda name: True
         if isinstance(self.has, str):

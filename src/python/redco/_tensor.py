@@ -151,8 +151,11 @@ def std(x, dim=None, correction=1, keepdim=False):
     return var(x, dim, correction, keepdim).sqrt()
 
 
-def norm(x, dim=None, keepdim=False):
-    """The Euclidean length along dims."""
+def norm(x, p=2, dim=None, keepdim=False):
+    """The Euclidean length along dims. As torch.norm(), its first argument is the order, and p=2 is the only one."""
+    if p not in (2, "fro"):
+        raise _redco.UsageError(f"norm(p={p!r}) is of another order than 2. A dim is norm(dim={p!r}); an absolute sum "
+                                "is x.abs().sum(dim), a maximum x.abs().amax(dim)")
     return (x * x).sum(_dims(x, dim), keepdim=keepdim).sqrt()
 
 
@@ -161,8 +164,10 @@ def einsum(equation, *operands):
     """Sums of products by names of dims: einsum("bqhd,bkhd->bhqk", q, k). Each name once in an operand."""
     inputs, arrow, output = equation.replace(" ", "").partition("->")
     names = inputs.split(",")
-    if len(names) != len(operands) or "." in equation:
-        raise _redco.ShapeError(f"einsum('{equation}') has {len(names)} operands, got {len(operands)}; without '...'")
+    if "." in equation:
+        raise _redco.ShapeError(f"einsum('{equation}'): '...' is not supported; give each dim a name")
+    if len(names) != len(operands):
+        raise _redco.ShapeError(f"einsum('{equation}') has {len(names)} operands, got {len(operands)}")
     for n, x in zip(names, operands):
         if len(n) != x.ndim or len(set(n)) != len(n):
             raise _redco.ShapeError(f"einsum('{equation}'): '{n}' for a tensor of the shape {x.shape}")
