@@ -38,11 +38,13 @@ class TableRows : public Dataset {
   Example get(i64 i) const override {
     const i32 row = order_[static_cast<std::size_t>(i)];
     Example e;
-    if (whole_)
+    if (whole_) {
       e = table_->example(row);
-    else
-      e.ids[kRow] = {row};
-    e.ordinal = i;
+      e.ordinal = i;
+    } else {
+      e.text = kRow;  // no field, because that would be an allocation for each row of each step
+      e.ordinal = row;
+    }
     return e;
   }
   std::string fingerprint() const override { return fingerprint_; }
@@ -150,13 +152,14 @@ std::shared_ptr<const Dataset> Table::rows(std::shared_ptr<const Table> table, s
 }
 
 bool Table::has(std::span<const Example> examples) {
-  return !examples.empty() && examples[0].ids.contains(kRow);
+  return !examples.empty() && examples[0].text == kRow;
 }
 
 Batch Table::batch(std::span<const Example> mine, const BatchShape& shape,
                    const DefaultWeights& weights) const {
   std::vector<i64> rows;
-  for (const Example& e : mine) rows.push_back(e.ids.at(kRow)[0]);
+  rows.reserve(mine.size());
+  for (const Example& e : mine) rows.push_back(e.ordinal);
   Batch b;
   b.shape = shape;
   std::optional<std::vector<i32>> labels;
