@@ -19,6 +19,9 @@ namespace {
   if (words.empty() || !exists(words[0]))
     throw UsageError("redco run: {}. Give a Python script: redco run SCRIPT.py",
                      words.empty() ? "the script is missing" : words[0] + " does not exist");
+  if (words[0].ends_with(".yaml") || words[0].ends_with(".yml"))
+    throw UsageError("redco run: {} is a job. Train it with `redco train {}`, or give a Python script",
+                     words[0], words[0]);
   const PythonProgram python = python_program();
   const char* before = std::getenv("PYTHONPATH");
   const std::string paths = before && *before ? python.packages + ":" + before : python.packages;

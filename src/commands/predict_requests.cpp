@@ -405,7 +405,8 @@ PredictScan scan_requests(const JobConfig& job, const PredictModel& m) {
   scan.skipped = all.skipped();
   scan.first_reason = all.first_reason();
   if (scan.n == 0)
-    throw ContentsError("[predict] {} holds no prompt", job.predict.input.value_or("predict.prompt"));
+    throw ContentsError("[predict] {} holds no prompt: it is empty, or has only the header of a table",
+                        job.predict.input.value_or("predict.prompt"));
   return scan;
 }
 

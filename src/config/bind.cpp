@@ -21,6 +21,22 @@ namespace redco {
 
 namespace {
 
+// A number as people write it, as a number of YAML: 10_000 and 10,000 without separators, 0,5 with a point,
+// 10% as 0.1.
+std::string plain_number(std::string text) {
+  const std::size_t comma = text.find(',');
+  if (comma != std::string::npos && comma == text.rfind(',') &&
+      (text.size() - comma != 4 || text.starts_with('0')))
+    text[comma] = '.';
+  std::erase_if(text, [](char c) { return c == '_' || c == ','; });
+  if (!text.ends_with('%')) return text;
+  try {
+    return fmt::format("{}", std::stod(text) / 100);
+  } catch (const std::logic_error&) {
+    return text;
+  }
+}
+
 using Kind = Setting::Kind;
 
 constexpr std::size_t kMaxProblems = 20;
@@ -259,11 +275,10 @@ class Binder {
       } else if (s.kind == Kind::integer && std::holds_alternative<double>(v)) {
         const double x = std::get<double>(v);
         if (x == std::floor(x) && std::abs(x) < 1e15) hint = fmt::format("; write {:.0f}", x);
-      } else if (text && n.text.find_first_of("_,") != std::string::npos) {
-        std::string bare = n.text;
-        std::erase_if(bare, [](char c) { return c == '_' || c == ','; });
-        plain.text = bare;
-        if (!std::holds_alternative<std::string>(resolve(plain))) hint = fmt::format("; write {}", bare);
+      } else if (text) {
+        plain.text = plain_number(n.text);
+        if (plain.text != n.text && !std::holds_alternative<std::string>(resolve(plain)))
+          hint = fmt::format("; write {}", plain.text);
       }
     } else if (n.kind == YamlNode::Kind::map && s.kind == Kind::text) {
       hint = "; put a text with `: ` in quotes";

@@ -66,6 +66,8 @@ const std::vector<OtherName>& other_names() {
       {"evaluation_strategy", "eval.every_n_steps", "", "or eval.every_n_epochs"},
       {"dataloader_num_workers", "data.n_workers", "", ""},
       {"num_workers", "data.n_workers", "", ""},
+      {"zero_stage", "parallel.shard_optimizer", "true",
+       "stage 2 is parallel.shard_gradients, stage 3 parallel.shard_parameters"},
       {"deepspeed", "parallel.shard_parameters", "",
        "with parallel.shard_optimizer and parallel.shard_gradients it is ZeRO"},
       {"fsdp", "parallel.shard_parameters", "true", ""},

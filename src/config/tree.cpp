@@ -303,7 +303,11 @@ YamlNode parse_yaml(const std::string& whole, const std::string& source, const s
       throw UsageError("{}: the line is indented with a tab; use spaces",
                        lines.place(source, tab - 1, 0).words());
     }
-    throw UsageError("{}: not valid YAML: {}", p.words(), in_words(e.msg));
+    throw UsageError("{}: not valid YAML: {}{}", p.words(), in_words(e.msg),
+                     source.ends_with(".py")
+                         ? ". A Python file is the pipeline of a job (pipeline: ./mine.py), or "
+                           "a script for `redco run`"
+                         : "");
   }
   return std::move(builder.root);
 }

@@ -38,6 +38,8 @@ class FileChecks {
 
   // The similar name in the same folder; else the folder that relative paths start from.
   static std::string hint(const std::string& path) {
+    if (path.find("://") != std::string::npos)
+      return "redco reads files only: download it, and give the file";
     const std::string folder = parent_path(path);
     if (!is_folder(folder)) return fmt::format("neither does the folder {}", excerpt(folder, 200));
     const std::string near = nearest(file_name(path), list_dir(folder));

@@ -100,6 +100,12 @@ void check_idle(const JobConfig& job, JobUse use, Checks& c) {
       if (c.changed(key))
         log_once(LogLevel::warn, fmt::format("{} ({}) has no effect without evaluation data (data.eval)", key,
                                              job.origins.where(key)));
+  if ((use == JobUse::train || use == JobUse::validate) && info)
+    for (const auto& [key, value] : job.settings.values)
+      c.problem(
+          "settings.{} ({}) has no effect: `settings` are those of a pipeline of your own, and {} is "
+          "built in. Remove it",
+          key, job.origins.where("settings." + key), job.pipeline);
   if (use != JobUse::predict || job.predict.prompt.empty()) return;
   const PredictSettings& p = job.predict;
   for (const auto& [key, given] :

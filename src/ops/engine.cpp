@@ -1,6 +1,7 @@
 // The engine of the backward pass.
 #include <algorithm>
 
+#include "base/error.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
 
@@ -187,8 +188,11 @@ std::vector<Tensor> backward(const std::vector<Tensor>& outputs, const std::vect
       any = any || needs[i];
     }
     if (!any) return;
-    REDCO_CHECK(!node.freed, "[{}] second backward through a freed graph; set retain in the first one",
-                node.name);
+    if (node.freed)
+      throw UsageError(
+          "[{}] is differentiated twice, and the first grad() freed what the second one needs. Set retain=True "
+          "in the first one, or create_graph=True if the loss depends on its result",
+          node.name);
     Tensors dx;
     {
       const Vjp v(visit.node, std::move(g), options.create_graph, needs, options.factors, options.sink);

@@ -40,7 +40,9 @@ void no_such_field(const std::string& name, const std::vector<std::string>& has)
 }
 
 void missing_part(const Model*) {
-  throw UsageError("[model] this pipeline needs a model. Set model.path, model.preset or model.arch");
+  throw UsageError(
+      "[model] this pipeline needs a model. Set model.path, model.preset or model.arch, or define params() in a "
+      "pipeline of yours");
 }
 void missing_part(const Tokenizer*) {
   throw UsageError(

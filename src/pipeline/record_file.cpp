@@ -30,8 +30,9 @@ Example RecordFile::get(i64 i) const {
 
 std::string RecordFile::describe() const {
   const std::string bad = file_.describe_bad(files_);
-  return fmt::format("{} of at most {}{}{}", counted(size(), "example"), counted(facts_.longest, "token"),
-                     bad.empty() ? "" : "\n", bad);
+  const std::string longest =
+      facts_.longest > 0 ? fmt::format(" of at most {}", counted(facts_.longest, "token")) : "";
+  return fmt::format("{}{}{}{}", counted(size(), "example"), longest, bad.empty() ? "" : "\n", bad);
 }
 
 // --- Writing ---
@@ -42,7 +43,13 @@ RecordWriter::RecordWriter(const std::string& path)
 void RecordWriter::add(Example e) {
   RecordPlace p;
   p.length = longest_ids(e);
-  const std::string text = examples_to_json({std::move(e)});
+  std::string text;
+  try {
+    text = examples_to_json({std::move(e)});
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                fmt::format("{}: example {} of the data, counted from 0", error.what(), places_.size()));
+  }
   p.offset = index_.file().append(text);
   p.bytes = text.size();
   hasher_.update(text.data(), text.size());

@@ -79,8 +79,10 @@ SharedObject load_binary(const std::string& file, const std::string& path, const
   const std::string absolute = std::filesystem::absolute(file).string();
   void* so = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!so)
-    throw UsageError("[{}] {} can't be loaded: {}. Expected a shared object built with this version of redco",
-                     setting, path, dlerror());
+    throw UsageError(
+        "[{}] {} can't be loaded: {}. Expected a Python file (.py), or a shared object built with this "
+        "version of redco",
+        setting, path, dlerror());
   add_user_object(absolute);
   if (dlsym(so, "redco_pipeline_abi"))
     throw UsageError("[{}] {} was built for an older redco. Build it again with this redco", setting, path);

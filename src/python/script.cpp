@@ -76,11 +76,12 @@ OptimizerSettings to_optimizer(const std::string& name, const py::dict& given) {
     number("decay_norms_and_biases", s.decay_norms_and_biases);
     out = s;
   } else {
-    throw UsageError("optimizer '{}' of a parameter group: expected adamw or sgd", name);
+    throw UsageError("[pipeline] optimizer '{}' of a parameter group: expected adamw or sgd", name);
   }
   if (!left.empty())
-    throw UsageError("optimizer {} has no setting {}", name,
-                     py::cast<std::string>(py::str(py::list(left.attr("keys")()))));
+    throw UsageError(
+        "[pipeline] optimizer {} of a parameter group has no setting {}; docs/optimizers.md lists them", name,
+        py::cast<std::string>(py::str(", ").attr("join")(left)));
   return out;
 }
 
@@ -88,7 +89,7 @@ OptimizerSettings to_optimizer(const std::string& name, const py::dict& given) {
 
 std::vector<ParamGroup> to_groups(const py::object& list) {
   std::vector<ParamGroup> out;
-  for (const py::handle& x : py::list(list)) {
+  for (const py::handle& x : py::list(glue("group_list")(list))) {
     ParamGroup g;
     g.name = py::cast<std::string>(x.attr("name"));
     g.has = callback<bool, const std::string&>(x.attr("_has"));

@@ -190,6 +190,9 @@ Tensor indexed(Tensor t, const py::object& index) {
       t = at_ids(t, d, ids);
       d += ids.visible();
     } else {
+      if (!PyIndex_Check(e.ptr()))
+        throw py::index_error(fmt::format("an index is {}; expected integers, slices, None, ... or int32 ids",
+                                          py::cast<std::string>(py::repr(e))));
       const i64 i = py::cast<i64>(e);
       const py::gil_scoped_release unlocked;
       t = at_integer(t, d, i);

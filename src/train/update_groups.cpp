@@ -1,10 +1,14 @@
 #include "train/update_groups.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <utility>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "ops/redistribute.h"
 #include "optim/clip.h"
 
@@ -64,14 +68,19 @@ void UpdateGroups::make_groups(const Pipeline& pipeline) {
     for (size_t i = 0; i < params.size(); ++i)
       if (params.specs()[i].trained() && spec.has(params.specs()[i].name)) {
         if (!owner[i].empty())
-          throw UsageError("[pipeline] {} is in two parameter groups, '{}' and '{}'", params.specs()[i].name,
-                           owner[i], spec.name);
+          throw UsageError(
+              "[pipeline] {} is in two parameter groups, '{}' and '{}'; expected one. A group without `has` "
+              "selects all parameters",
+              params.specs()[i].name, owner[i], spec.name);
         owner[i] = spec.name;
         g.members.push_back(i);
         g.selected[i] = true;
       }
     if (g.members.empty())
-      throw UsageError("[pipeline] the parameter group '{}' has no parameters", spec.name);
+      throw UsageError(
+          "[pipeline] the parameter group '{}' has no parameters: its `has` selects none of {}", spec.name,
+          excerpt(fmt::format("{}", fmt::join(std::views::transform(params.specs(), &ParamSpec::name), ", ")),
+                  200));
     descends = descends || !spec.ema_of;
     groups_.push_back(std::move(g));
   }

@@ -137,6 +137,15 @@ class Pipelines(Jobs):
         self.redco("train", {**job, "checkpoint": {"every_n_steps": 2}}, (1, 1))
         self.assertNear(self.metrics("code")[-1:], codes[-1:], 1e-5)
 
+    def test_a_queue_and_an_implicit_gradient_are_the_same_on_every_mesh(self):
+        # MoCo: a buffer of the keys of a step, which a moving average makes. DEQ: gradients that are computed twice.
+        for name in ("moco", "equilibrium"):
+            job = self.job(script(name), model=None, data=None, train={"learning_rate": 0.01, "global_batch_size": 32})
+            expected = self.losses(job)
+            for mesh, rows in (((1, 1), 5), ((2, 1), 16), ((2, 2), 7)):
+                job["train"]["per_device_batch_size"] = rows
+                self.assertNear(self.losses(job, mesh), expected, 1e-5)
+
     def test_a_training_without_an_example_for_the_plan_starts(self):
         job = self.job(script("policy_gradient"), data={"train": [PAIRS]}, train={"max_steps": 1})
         said = self.redco("train", job, environment={"NO_PLAN": "1"})

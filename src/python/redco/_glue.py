@@ -12,7 +12,8 @@ import traceback
 import numpy as np
 
 from redco import _redco
-from redco._pipeline import EmbeddingPipeline, Pipeline, _settings_specs, tensor
+from redco._checks import check_class, hint
+from redco._pipeline import EmbeddingPipeline, ParamGroup, Pipeline, _settings_specs, tensor
 from redco._plugins import (  # noqa: F401
     ModelFamily,
     Optimizer,
@@ -99,7 +100,7 @@ def describe(exception):
     if isinstance(exception, KeyError):
         key = exception.args[0] if exception.args else ""
         return f"KeyError: {key if ' ' in str(key) else f'no key {key!r}'}{places(exception)}"
-    return f"{type(exception).__name__}: {exception}{_only_source_sets(exception)}{places(exception)}"
+    return f"{type(exception).__name__}: {exception}{_only_source_sets(exception) or hint(exception)}{places(exception)}"
 
 
 def _only_source_sets(exception):
@@ -183,6 +184,7 @@ def load(path):
             f"it has {'no class' if not last else 'several classes, ' + names + ','} derived from redco.Pipeline; "
             "expected one")
     cls = last[0]
+    check_class(cls)
     if cls.Settings is not None and not dataclasses.is_dataclass(cls.Settings):
         cls.Settings = dataclasses.dataclass(cls.Settings)
     own = set()
@@ -359,12 +361,11 @@ def collate(pipeline, examples, shape):
 def terms(result):
     if isinstance(result, _redco.Tensor):
         result = {"loss": result}
-    if isinstance(result, dict):
-        result = result.items()
-    if result is None:
-        raise TypeError("loss() returned None; expected a tensor with one element, or a dict of them")
+    if not isinstance(result, dict):
+        kind = "None" if result is None else type(result).__name__
+        raise TypeError(f"loss() returned {kind}; expected a tensor with one element, or a dict of them")
     out = []
-    for name, value in result:
+    for name, value in result.items():
         if not isinstance(value, _redco.Tensor):
             raise TypeError(f"the term '{name}' of loss() is {type(value).__name__}; expected a tensor with one element")
         out.append((name, value if value.ndim == 0 else value.sum()))
@@ -417,9 +418,17 @@ def _is_object(text):
 
 
 def declared(params):
-    if params is None:
-        raise TypeError("the function returned None; expected redco.Params")
-    return getattr(params, "_params", params)
+    found = getattr(params, "_params", params)
+    if not isinstance(found, _redco.ModelParams):
+        kind = "None" if params is None else type(params).__name__
+        raise TypeError(f"the function returned {kind}; expected redco.Params")
+    return found
+
+
+def group_list(groups):
+    if not isinstance(groups, (list, tuple)) or any(not isinstance(g, ParamGroup) for g in groups):
+        raise TypeError(f"it returned {type(groups).__name__}; expected a list of redco.ParamGroup")
+    return list(groups)
 
 
 # --- indices and constants ---
