@@ -151,9 +151,7 @@ std::shared_ptr<const Dataset> Table::rows(std::shared_ptr<const Table> table, s
   return std::make_shared<TableRows>(std::move(table), std::move(order), std::move(fingerprint), whole);
 }
 
-bool Table::has(std::span<const Example> examples) {
-  return !examples.empty() && examples[0].text == kRow;
-}
+bool Table::has(std::span<const Example> examples) { return !examples.empty() && examples[0].text == kRow; }
 
 Batch Table::batch(std::span<const Example> mine, const BatchShape& shape,
                    const DefaultWeights& weights) const {
