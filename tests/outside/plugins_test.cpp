@@ -192,12 +192,14 @@ TEST_F(Plugins, APipelinesSharedObjectMayHaveFamilies) {
                                     "./so/families.so has this family"));
 }
 
-TEST_F(Plugins, ACheckpointNeverLoadsAPlugin) {
+TEST_F(Plugins, ACheckpointLoadsOnlyAPluginThatItsUserHasTrainedWith) {
+  const Ran mine = command("predict workdir=decays predict.prompt=x predict.max_new_tokens=2");
+  EXPECT_EQ(mine.code, 0) << mine.said;
   const std::string so = *dir_ / "so/families.so";
   for (const std::string words :
        {"predict workdir=decays predict.prompt=x", "evaluate workdir=decays data.eval=plain.txt",
         "predict model.path=decays/checkpoints/last predict.prompt=x", "verify decays/checkpoints/last"}) {
-    const Ran r = command(words);
+    const Ran r = command(words, "XDG_CONFIG_HOME=of-another");
     EXPECT_EQ(r.code, 2) << words << "\n" << r.said;
     EXPECT_THAT(r.said,
                 HasSubstr("is a model of the family decays, which is not built in. Its training had it "
