@@ -152,7 +152,9 @@ class Families(Jobs):
             json.dump(config, f)
         answer = {"model": {"path": weights, "tokenizer": "bytes"}, "predict": {"prompt": "Sentence", "max_new_tokens": 8}}
         self.assertEqual(said.splitlines()[-1], self.redco("predict", answer).splitlines()[-1])
-        said = self.redco("predict", {"workdir": RUN, "predict": {"prompt": "S"}}, code=2)
+        self.redco("predict", {"workdir": RUN, "predict": {"prompt": "S", "max_new_tokens": 2}})  # its user has trained it
+        other = {"XDG_CONFIG_HOME": os.path.join(HOME, "of-another")}
+        said = self.redco("predict", {"workdir": RUN, "predict": {"prompt": "S"}}, environment=other, code=2)
         self.assertIn("is a model of the family tiny_decoder, which is not built in", said)
         self.assertIn(os.path.join(EXAMPLES, "decoder.py"), said)
 
