@@ -223,32 +223,6 @@ ModelSource training_source(const JobConfig& job, const Tokenizer* tokenizer) {
   return s;
 }
 
-namespace {
-
-// The encoder and decoder configs of an image-to-text model with random weights. The vocabulary is the
-// decoder's.
-void add_parts(Json& j) {
-  j["encoder"] = {{"model_type", "vit"}};
-  Json& decoder =
-      j["decoder"] = {{"model_type", "gpt2"}, {"is_decoder", true}, {"add_cross_attention", true}};
-  for (const char* key : {"vocab_size", "bos_token_id", "eos_token_id", "pad_token_id"})
-    if (j.contains(key)) decoder[key] = j[key];
-  j.erase("vocab_size");
-  if (j.contains("bos_token_id")) j["decoder_start_token_id"] = j["bos_token_id"];
-  j["is_encoder_decoder"] = true;
-}
-
-// The same of a model with an image tower and a text tower. The vocabulary is the text tower's.
-void add_towers(Json& j) {
-  const std::string family = j["model_type"];
-  Json& text = j["text_config"] = {{"model_type", family + "_text_model"}};
-  j["vision_config"] = {{"model_type", family + "_vision_model"}};
-  for (const char* key : {"vocab_size", "bos_token_id", "eos_token_id", "pad_token_id"})
-    if (j.contains(key)) text[key] = std::exchange(j[key], nullptr), j.erase(key);
-}
-
-}  // namespace
-
 ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
   ModelSource s;
   const Folders folders = folders_of(job);
@@ -298,10 +272,8 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
     if (words && tokenizer) {
       SpecialIds ids = tokenizer->special();
       i32 rows = tokenizer->vocab_size();
-      // BART and Whisper never train the row of the padding token, so no other token may use it.
-      const bool whisper = *job.model.arch == "whisper";
-      if ((*job.model.arch == "bart" || whisper) && !ids.pad && !job.model.config.count("pad_token_id"))
-        ids.pad = rows++;
+      const ArchNeeds& needs = arch_needs(*job.model.arch);
+      if (needs.own_padding && !ids.pad && !job.model.config.count("pad_token_id")) ids.pad = rows++;
       if (!job.model.config.count("vocab_size")) j["vocab_size"] = rows;
       auto give = [&](const char* key, const std::optional<i32>& id) {
         if (id && !job.model.config.count(key)) j[key] = *id;
@@ -309,15 +281,13 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
       give("bos_token_id", ids.bos ? ids.bos : ids.eos);
       give("eos_token_id", ids.eos);
       give("pad_token_id", ids.pad ? ids.pad : ids.eos);
-      // Outputs of T5 and mT5 begin with the padding token, BART's with the end token.
-      if (*job.model.arch == "t5" || *job.model.arch == "mt5")
-        give("decoder_start_token_id", ids.pad ? ids.pad : ids.eos);
-      if (*job.model.arch == "bart") give("decoder_start_token_id", ids.eos);
-      const auto transcript = tokenizer->token_to_id("<|startoftranscript|>");
-      if (whisper) give("decoder_start_token_id", transcript ? transcript : ids.eos);
+      std::optional<i32> named;
+      if (*needs.start_token) named = tokenizer->token_to_id(needs.start_token);
+      const std::optional<i32> other =
+          needs.start == ArchNeeds::Start::padding && ids.pad ? ids.pad : ids.eos;
+      if (needs.start != ArchNeeds::Start::none) give("decoder_start_token_id", named ? named : other);
     }
-    if (*job.model.arch == "vision-encoder-decoder") add_parts(j);
-    if (*job.model.arch == "clip" || *job.model.arch == "siglip") add_towers(j);
+    if (const auto add_parts = arch_needs(*job.model.arch).add_parts) add_parts(j);
   } else {
     throw UsageError(
         "[model] the job names no model. Give model.path (a Hugging Face folder), model.preset or "

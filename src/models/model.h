@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -199,6 +200,17 @@ std::unique_ptr<Model> make_model(ModelConfig config);
 std::vector<std::string> model_families();
 // Whether a family reads or writes text, so that it needs a vocabulary.
 bool family_has_vocabulary(const std::string& model_type);
+// What a config made from model.arch needs beyond the keys of the job and the tokenizer's bos, eos and pad.
+struct ArchNeeds {
+  // The row of the padding token is never trained, so no other token may be it.
+  bool own_padding = false;
+  // The first token of outputs: this one if the tokenizer has it, else the padding or the end token.
+  enum class Start : std::uint8_t { none, padding, end } start = Start::none;
+  const char* start_token = "";
+  // Adds the configs of the model's parts.
+  void (*add_parts)(nlohmann::ordered_json& config) = nullptr;
+};
+const ArchNeeds& arch_needs(const std::string& model_type);
 // transformers' class of the family as a causal language model ("GPT2LMHeadModel"); "": none.
 std::string language_model_class(const std::string& model_type);
 // config.json of a preset name ("gpt-j-6b"); throws UsageError with the nearest names.
