@@ -21,7 +21,6 @@
 #include "ckpt/verify_checkpoint.h"
 #include "comm/group.h"
 #include "gguf/folder.h"
-#include "models/hf_keys.h"
 #include "models/plugin_families.h"
 #include "pipelines/pipelines.h"
 #include "train/folder_model.h"
@@ -41,12 +40,12 @@ UsageError no_such_folder(const std::string& folder) {
       folder, ckpt::hub_hint(folder));
 }
 
-std::string config_of_folder(const std::string& folder) {
+ConfigJson config_of_folder(const std::string& folder) {
   if (!is_folder(folder)) throw no_such_folder(folder);
   const std::string path = join_path(folder, "config.json");
   if (!exists(path))
     throw UsageError("[model] {} has no config.json: it is not a Hugging Face model folder", folder);
-  return without_python_floats(read_file(path, 16 << 20));
+  return ConfigJson::of_file(path);
 }
 
 constexpr const char* kNameBase = "give model.path, the folder of the adapter's base model";
@@ -108,8 +107,8 @@ bool scores_texts(const JobConfig& job) { return job.pipeline == "reward" || job
 // outputs than the job asks for. The config then describes a model with a new head.
 void renew_head(const JobConfig& job, ModelSource& s) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
-  Json j = Json::parse(s.config_json, nullptr, false);
-  if (!info || !info->new_head || !j.is_object() || job.model.config.count("architectures")) return;
+  Json j = s.config.json();
+  if (!info || !info->new_head || job.model.config.count("architectures")) return;
   const auto text = [](const Json& v) { return v.is_string() ? v.get<std::string>() : std::string(); };
   const std::string wanted = info->architecture(j.contains("model_type") ? text(j["model_type"]) : "");
   if (wanted.empty()) return;
@@ -136,7 +135,7 @@ void renew_head(const JobConfig& job, ModelSource& s) {
     if (const auto end = j.find("eos_token_id"); end != j.end() && !end->is_null())
       j["pad_token_id"] = end->is_array() && !end->empty() ? end->front() : *end;
   }
-  s.config_json = j.dump();
+  s.config = s.config.with(j);
 }
 
 // model.resize_embeddings: gives the model a row for each id of the tokenizer.
@@ -144,14 +143,14 @@ void resize_embeddings(const JobConfig& job, const Tokenizer* tokenizer, ModelSo
   if (!job.model.resize_embeddings) return;
   const std::string where = "model.resize_embeddings (" + job.origins.where("model.resize_embeddings") + ")";
   if (!tokenizer) throw UsageError("[model] {}: the model has no tokenizer; set model.tokenizer", where);
-  Json j = Json::parse(s.config_json, nullptr, false);
-  Json* at = j.is_object() && !j.contains("vocab_size") && j.contains("text_config") ? &j["text_config"] : &j;
+  Json j = s.config.json();
+  Json* at = !j.contains("vocab_size") && j.contains("text_config") ? &j["text_config"] : &j;
   if (!at->is_object() || !at->contains("vocab_size") || !(*at)["vocab_size"].is_number_integer())
-    throw UsageError("[model] {}: {} has no vocab_size", where, s.origin);
+    throw UsageError("[model] {}: {} has no vocab_size", where, s.config.source());
   const i64 stored = (*at)["vocab_size"].get<i64>(), rows = tokenizer->vocab_size();
   if (rows <= stored) return;
   (*at)["vocab_size"] = rows;
-  s.config_json = j.dump();
+  s.config = s.config.with(j);
   s.more_rows = {stored, rows};
   log_once(LogLevel::info,
            fmt::format("[model] resize_embeddings: {} rows become {}; new rows are the mean of the others",
@@ -159,15 +158,13 @@ void resize_embeddings(const JobConfig& job, const Tokenizer* tokenizer, ModelSo
 }
 
 // Takes the classes from the config.json in the adapter's folder.
-void take_labels(const std::string& adapter_config, ModelSource& s) {
-  const Json own = Json::parse(adapter_config, nullptr, false);
-  Json j = Json::parse(s.config_json, nullptr, false);
-  if (!own.is_object() || !j.is_object()) return;
+void take_labels(const Json& own, ModelSource& s) {
+  Json j = s.config.json();
   for (const char* key : {"id2label", "label2id", "num_labels", "problem_type"}) {
     j.erase(key);
     if (own.contains(key)) j[key] = own.at(key);
   }
-  s.config_json = j.dump();
+  s.config = s.config.with(j);
 }
 
 // Modules that are trained whole with the adapters, as PEFT does for sequence classification.
@@ -229,22 +226,20 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
   s.folder = folders.base;
   s.adapter = folders.adapter;
   if (!s.folder.empty()) {
-    s.config_json = config_of_folder(s.folder);
-    s.origin = join_path(s.folder, "config.json");
+    s.config = config_of_folder(s.folder);
     renew_head(job, s);
     resize_embeddings(job, tokenizer, s);
     if (const std::string own = join_path(s.adapter, "config.json"); !s.adapter.empty() && exists(own))
-      take_labels(read_file(own, 16 << 20), s);
+      take_labels(ConfigJson::of_file(own).json(), s);
     return s;
   }
-  Json j;
   if (job.model.preset) {
-    s.config_json = preset_config(*job.model.preset);
-    s.origin = "preset " + *job.model.preset;
+    s.config = ConfigJson::parse(preset_config(*job.model.preset), "preset " + *job.model.preset);
     renew_head(job, s);
     s.new_head = false;  // all of it is new
-    j = Json::parse(s.config_json);
-  } else if (job.model.arch) {
+    return s;
+  }
+  if (job.model.arch) {
     const auto families = model_families();
     if (std::find(families.begin(), families.end(), *job.model.arch) == families.end()) {
       const std::string near = nearest(*job.model.arch, families);
@@ -254,7 +249,7 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
                                                   fmt::join(families, ", "))
                                     : "did you mean " + near + "?");
     }
-    j = {{"model_type", *job.model.arch}};
+    Json j = {{"model_type", *job.model.arch}};
     // The task of a user's pipeline is unknown: the model is a language model.
     const PipelineInfo* pipeline = pipeline_info(job.pipeline);
     if (!pipeline) pipeline = pipeline_info("lm");
@@ -263,7 +258,6 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
     if (!architecture.empty() && !job.model.config.count("architectures"))
       j["architectures"] = {architecture};
     if (scores_texts(job)) j["num_labels"] = 1;
-    s.origin = "model.arch " + *job.model.arch;
     const bool words = family_has_vocabulary(*job.model.arch);
     if (words && !tokenizer && !job.model.config.count("vocab_size"))
       throw UsageError(
@@ -288,13 +282,11 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
       if (needs.start != ArchNeeds::Start::none) give("decoder_start_token_id", named ? named : other);
     }
     if (const auto add_parts = arch_needs(*job.model.arch).add_parts) add_parts(j);
-  } else {
-    throw UsageError(
-        "[model] the job names no model. Give model.path (a Hugging Face folder), model.preset or "
-        "model.arch");
+    s.config = ConfigJson(j, "model.arch " + *job.model.arch);
+    return s;
   }
-  s.config_json = j.dump();
-  return s;
+  throw UsageError(
+      "[model] the job names no model. Give model.path (a Hugging Face folder), model.preset or model.arch");
 }
 
 std::vector<std::shared_ptr<Lease>> verify_source(const JobConfig& job, Group& world) {
@@ -314,12 +306,9 @@ std::vector<std::shared_ptr<Lease>> verify_source(const JobConfig& job, Group& w
 std::unique_ptr<Model> make_job_model(const JobConfig& job, const ModelSource& source) {
   const std::string arch =
       source.folder.empty() && !job.model.preset && job.model.arch ? "model.arch=" + *job.model.arch : "";
-  auto model = make_folder_model(source.folder, {source.config_json,
-                                                 source.origin,
-                                                 job.model.config,
-                                                 job.model.ignore_config_keys,
-                                                 {job.origins, arch},
-                                                 source.adapter});
+  auto model = make_folder_model(
+      source.folder,
+      {source.config, job.model.config, job.model.ignore_config_keys, {job.origins, arch}, source.adapter});
   if (!job.model.weight_dtype && !source.folder.empty() && !gguf::file_in(source.folder).empty()) {
     ModelParams kept = model->params();
     ckpt::keep_blocks(kept, ckpt::ModelFiles::open(source.folder),

@@ -127,8 +127,9 @@ class Model {
   // The load-balancing loss that training adds, as transformers' causal language model does with
   // output_router_logits: true; nullopt: none.
   const std::optional<RouterLoss>& router_loss() const { return router_loss_; }
-  // config.json for saving.
-  const std::string& config_json() const { return config_json_; }
+  // config.json for saving, and its text.
+  const ConfigJson& config() const { return config_json_; }
+  std::string config_json() const { return config_json_.text(); }
 
   // [B, T, V] logits of a decoder. With a cache, the inputs are the tokens after those in the cache.
   Tensor apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const;
@@ -178,7 +179,8 @@ class Model {
   // The most tokens that a query of this layer attends to (sliding window); 0: all.
   virtual i64 window(i64 layer) const;
 
-  std::string family_, config_json_;
+  std::string family_;
+  ConfigJson config_json_;
   ModelParams params_;
   i64 vocab_size_ = 0, max_length_ = 0, n_layers_ = 0;
   ModelTask task_ = ModelTask::causal_lm;

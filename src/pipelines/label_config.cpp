@@ -64,7 +64,7 @@ i64 training_targets(const Model& model, const DataSettings& s, const std::strin
 }  // namespace
 
 std::vector<std::string> config_classes(const Model& model) {
-  const Json config = Json::parse(model.config_json());
+  const auto& config = model.config().json();
   const auto names = config.find("id2label");
   std::vector<std::string> out;
   if (names == config.end() || !names->is_object()) return out;

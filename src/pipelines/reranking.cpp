@@ -172,7 +172,7 @@ class Reranking : public Pipeline {
 
   // Whether the model's folder asks for scores without sigmoid.
   bool gives_logits() const {
-    const RankJson config = RankJson::parse(model->config_json());
+    const auto& config = model->config().json();
     std::string name;
     if (const auto own = config.find("sentence_transformers"); own != config.end() && own->is_object())
       name = own->value("activation_fn", "");
