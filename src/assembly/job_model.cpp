@@ -21,6 +21,7 @@
 #include "ckpt/verify_checkpoint.h"
 #include "comm/group.h"
 #include "gguf/folder.h"
+#include "models/config_tree.h"
 #include "models/plugin_families.h"
 #include "pipelines/pipelines.h"
 #include "train/folder_model.h"
@@ -107,7 +108,7 @@ bool scores_texts(const JobConfig& job) { return job.pipeline == "reward" || job
 // outputs than the job asks for. The config then describes a model with a new head.
 void renew_head(const JobConfig& job, ModelSource& s) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
-  Json j = s.config.json();
+  Json j = s.config.tree().json;
   if (!info || !info->new_head || job.model.config.count("architectures")) return;
   const auto text = [](const Json& v) { return v.is_string() ? v.get<std::string>() : std::string(); };
   const std::string wanted = info->architecture(j.contains("model_type") ? text(j["model_type"]) : "");
@@ -135,7 +136,7 @@ void renew_head(const JobConfig& job, ModelSource& s) {
     if (const auto end = j.find("eos_token_id"); end != j.end() && !end->is_null())
       j["pad_token_id"] = end->is_array() && !end->empty() ? end->front() : *end;
   }
-  s.config = s.config.with(j);
+  s.config = s.config.with(ConfigTree{j});
 }
 
 // model.resize_embeddings: gives the model a row for each id of the tokenizer.
@@ -143,14 +144,14 @@ void resize_embeddings(const JobConfig& job, const Tokenizer* tokenizer, ModelSo
   if (!job.model.resize_embeddings) return;
   const std::string where = "model.resize_embeddings (" + job.origins.where("model.resize_embeddings") + ")";
   if (!tokenizer) throw UsageError("[model] {}: the model has no tokenizer; set model.tokenizer", where);
-  Json j = s.config.json();
+  Json j = s.config.tree().json;
   Json* at = !j.contains("vocab_size") && j.contains("text_config") ? &j["text_config"] : &j;
   if (!at->is_object() || !at->contains("vocab_size") || !(*at)["vocab_size"].is_number_integer())
     throw UsageError("[model] {}: {} has no vocab_size", where, s.config.source());
   const i64 stored = (*at)["vocab_size"].get<i64>(), rows = tokenizer->vocab_size();
   if (rows <= stored) return;
   (*at)["vocab_size"] = rows;
-  s.config = s.config.with(j);
+  s.config = s.config.with(ConfigTree{j});
   s.more_rows = {stored, rows};
   log_once(LogLevel::info,
            fmt::format("[model] resize_embeddings: {} rows become {}; new rows are the mean of the others",
@@ -159,12 +160,12 @@ void resize_embeddings(const JobConfig& job, const Tokenizer* tokenizer, ModelSo
 
 // Takes the classes from the config.json in the adapter's folder.
 void take_labels(const Json& own, ModelSource& s) {
-  Json j = s.config.json();
+  Json j = s.config.tree().json;
   for (const char* key : {"id2label", "label2id", "num_labels", "problem_type"}) {
     j.erase(key);
     if (own.contains(key)) j[key] = own.at(key);
   }
-  s.config = s.config.with(j);
+  s.config = s.config.with(ConfigTree{j});
 }
 
 // Modules that are trained whole with the adapters, as PEFT does for sequence classification.
@@ -230,7 +231,7 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
     renew_head(job, s);
     resize_embeddings(job, tokenizer, s);
     if (const std::string own = join_path(s.adapter, "config.json"); !s.adapter.empty() && exists(own))
-      take_labels(ConfigJson::of_file(own).json(), s);
+      take_labels(ConfigJson::of_file(own).tree().json, s);
     return s;
   }
   if (job.model.preset) {
@@ -281,8 +282,9 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
           needs.start == ArchNeeds::Start::padding && ids.pad ? ids.pad : ids.eos;
       if (needs.start != ArchNeeds::Start::none) give("decoder_start_token_id", named ? named : other);
     }
-    if (const auto add_parts = arch_needs(*job.model.arch).add_parts) add_parts(j);
-    s.config = ConfigJson(j, "model.arch " + *job.model.arch);
+    ConfigTree tree{j};
+    if (const auto add_parts = arch_needs(*job.model.arch).add_parts) add_parts(tree);
+    s.config = ConfigJson(tree, "model.arch " + *job.model.arch);
     return s;
   }
   throw UsageError(

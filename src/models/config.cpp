@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/log_once.h"
 #include "base/words.h"
+#include "models/config_tree.h"
 #include "models/hf_keys.h"
 #include "nn/layers.h"
 
@@ -51,10 +52,10 @@ struct ModelConfig::State {
   static std::string place(const std::string& where) { return where == "default" ? "[model]" : where; }
 };
 
-ConfigJson::ConfigJson() : ConfigJson(Json::object(), "") {}
-ConfigJson::ConfigJson(const Json& object, std::string source)
-    : json_(std::make_shared<const Json>(object)), source_(std::move(source)) {
-  if (!json_->is_object()) throw ContentsError("[model] {}: expected an object of settings", source_);
+ConfigJson::ConfigJson() : ConfigJson(ConfigTree{Json::object()}, "") {}
+ConfigJson::ConfigJson(const ConfigTree& object, std::string source)
+    : tree_(std::make_shared<const ConfigTree>(object)), source_(std::move(source)) {
+  if (!tree_->json.is_object()) throw ContentsError("[model] {}: expected an object of settings", source_);
 }
 
 namespace {
@@ -72,7 +73,7 @@ ConfigJson ConfigJson::parse(const std::string& text, std::string source) {
       return d <= 64;
     });
     if (too_deep) throw ContentsError("[model] {}: nested deeper than 64 levels", source);
-    return {json, std::move(source)};
+    return {ConfigTree{json}, std::move(source)};
   } catch (const nlohmann::json::exception& e) {
     throw ContentsError("[model] {}: not valid JSON: {}", source, e.what());
   }
@@ -80,12 +81,12 @@ ConfigJson ConfigJson::parse(const std::string& text, std::string source) {
 
 ConfigJson ConfigJson::of_file(const std::string& path) { return parse(read_file(path, 16 << 20), path); }
 
-std::string ConfigJson::text() const { return json_->dump(2) + "\n"; }
+std::string ConfigJson::text() const { return tree_->json.dump(2) + "\n"; }
 
 ModelConfig::ModelConfig(const ConfigJson& config, const std::map<std::string, std::string>& overrides,
                          const std::vector<std::string>& ignore, ConfigPlaces places)
     : state_(std::make_unique<State>()), source_(config.source()) {
-  state_->json = config.json();
+  state_->json = config.tree().json;
   for (const auto& [key, value] : overrides) {
     Json& old = state_->json[key];
     Json now = Json::parse(value);
@@ -240,8 +241,8 @@ ModelConfig ModelConfig::part_of(const std::string& key, const std::string& from
   Json json = has(from) ? state_->json[from] : Json::object();
   if (!typed && (!json.contains("model_type") || json["model_type"].is_null()))
     json["model_type"] = model_type;
-  ModelConfig c(ConfigJson(json, source_ + ": " + from), {}, {state_->ignored.begin(), state_->ignored.end()},
-                state_->places);
+  ModelConfig c(ConfigJson(ConfigTree{json}, source_ + ": " + from), {},
+                {state_->ignored.begin(), state_->ignored.end()}, state_->places);
   c.state_->prefix = state_->prefix + key + ".";
   if (const auto it = state_->overrides.find(key); it != state_->overrides.end() && it->second.is_object())
     for (const auto& [inner, value] : it->second.items()) c.state_->overridden.insert(inner);
@@ -377,7 +378,7 @@ void ModelConfig::finish() {
 ConfigJson ModelConfig::dump() const {
   Json json = state_->json;
   if (has("quantization_config")) json.erase("quantization_config");  // of the files that were read
-  return {json, source_};
+  return {ConfigTree{json}, source_};
 }
 
 }  // namespace redco

@@ -3,7 +3,6 @@
 
 #include <map>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,12 +19,14 @@ struct ConfigPlaces {
   std::string arch;  // "model.arch=gpt2" if the job describes the whole architecture; else ""
 };
 
+struct ConfigTree;  // the parsed JSON (config_tree.h)
+
 // A config.json, parsed once where its folder is opened. It is passed on, and copies share the JSON.
 class ConfigJson {
  public:
   ConfigJson();  // an object without keys
   // An object that redco makes. `source`: name for messages ("preset gpt2").
-  ConfigJson(const nlohmann::ordered_json& object, std::string source);
+  ConfigJson(const ConfigTree& object, std::string source);
   // ContentsError that names the source: the text is no JSON object, larger than 16 MiB, or nested deeper
   // than 64 levels. Python's NaN and Infinity are read as transformers writes them (hf_keys.h).
   static ConfigJson parse(const std::string& text, std::string source);
@@ -33,13 +34,13 @@ class ConfigJson {
   // Number of texts parsed in this process; for tests.
   static i64 parses();
 
-  const nlohmann::ordered_json& json() const { return *json_; }
+  const ConfigTree& tree() const { return *tree_; }
   const std::string& source() const { return source_; }
-  ConfigJson with(const nlohmann::ordered_json& object) const { return {object, source_}; }
+  ConfigJson with(const ConfigTree& object) const { return {object, source_}; }
   std::string text() const;  // for saving
 
  private:
-  std::shared_ptr<const nlohmann::ordered_json> json_;
+  std::shared_ptr<const ConfigTree> tree_;
   std::string source_;
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "models/config_tree.h"
 #include "models/encoder/encoder.h"
 #include "models/encoder/families.h"
 #include "models/families.h"
@@ -200,7 +201,8 @@ class DualEncoder : public Model {
 }  // namespace
 
 // The vocabulary is the text tower's.
-void add_towers(nlohmann::ordered_json& j) {
+void add_towers(ConfigTree& config) {
+  nlohmann::ordered_json& j = config.json;
   const std::string family = j["model_type"];
   nlohmann::ordered_json& text = j["text_config"] = {{"model_type", family + "_text_model"}};
   j["vision_config"] = {{"model_type", family + "_vision_model"}};

@@ -4,7 +4,6 @@
 
 #include <map>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -210,7 +209,7 @@ struct ArchNeeds {
   enum class Start : std::uint8_t { none, padding, end } start = Start::none;
   const char* start_token = "";
   // Adds the configs of the model's parts.
-  void (*add_parts)(nlohmann::ordered_json& config) = nullptr;
+  void (*add_parts)(ConfigTree& config) = nullptr;
 };
 const ArchNeeds& arch_needs(const std::string& model_type);
 // transformers' class of the family as a causal language model ("GPT2LMHeadModel"); "": none.

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "models/config_tree.h"
 #include "models/decoder/decoder.h"
 #include "models/decoder/families.h"
 #include "models/families.h"
@@ -71,7 +72,8 @@ class VisionEncoderDecoder : public Model {
 }  // namespace
 
 // The vocabulary is the decoder's.
-void add_encoder_and_decoder(nlohmann::ordered_json& j) {
+void add_encoder_and_decoder(ConfigTree& config) {
+  nlohmann::ordered_json& j = config.json;
   j["encoder"] = {{"model_type", "vit"}};
   nlohmann::ordered_json& decoder =
       j["decoder"] = {{"model_type", "gpt2"}, {"is_decoder", true}, {"add_cross_attention", true}};

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/signals.h"
 #include "base/words.h"
+#include "models/config_tree.h"
 #include "models/hf_keys.h"
 #include "ops/create.h"
 
@@ -54,7 +55,7 @@ std::string to_json(const TextGeneration& g) {
 GenerationTokens generation_tokens(const std::string& folder, const ConfigJson& config,
                                    const Tokenizer* tokenizer) {
   std::string from = config.source();
-  Json j = config.json();
+  Json j = config.tree().json;
   if (const std::string path = join_path(folder, "generation_config.json"); !folder.empty() && exists(path)) {
     j = Json::parse(without_python_floats(read_file(path, 1 << 24)), nullptr, false);
     from = path;
@@ -84,7 +85,7 @@ GenerationTokens generation_tokens(const std::string& folder, const ConfigJson& 
     t.pad = t.eos[0];
   t.decoder_start = first(ids(j, from, "decoder_start_token_id"));
   if (!t.decoder_start)
-    t.decoder_start = first(ids(config.json(), config.source(), "decoder_start_token_id"));
+    t.decoder_start = first(ids(config.tree().json, config.source(), "decoder_start_token_id"));
   if (!t.decoder_start) t.decoder_start = first(ids(j, from, "bos_token_id"));
   t.forced_bos = first(ids(j, from, "forced_bos_token_id"));
   t.forced_eos = first(ids(j, from, "forced_eos_token_id"));

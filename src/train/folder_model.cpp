@@ -11,6 +11,7 @@
 #include "base/log_once.h"
 #include "ckpt/manifest.h"
 #include "ckpt/params_io.h"
+#include "models/config_tree.h"
 #include "train/checkpoint.h"
 
 namespace redco {
@@ -45,7 +46,7 @@ void require_family(const nlohmann::ordered_json& config, const std::vector<std:
 }  // namespace
 
 std::unique_ptr<Model> make_folder_model(const std::string& folder, const FolderConfig& config) {
-  require_family(config.config.json(), {folder, config.adapter});
+  require_family(config.config.tree().json, {folder, config.adapter});
   const auto make = [&](const std::map<std::string, std::string>& more) {
     auto overrides = config.overrides;
     overrides.insert(more.begin(), more.end());
