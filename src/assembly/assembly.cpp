@@ -4,6 +4,7 @@
 
 #include "base/temporaries.h"
 #include "comm/group.h"
+#include "models/config_tree.h"
 #include "pipelines/pipelines.h"
 #include "tensor/context.h"
 
@@ -11,7 +12,7 @@ namespace redco {
 
 Assembly assemble(const JobConfig& job, bool with_tokenizer) {
   Assembly out;
-  out.source.origin = "pipeline " + job.pipeline;
+  out.source.config = ConfigJson(ConfigTree{nlohmann::ordered_json::object()}, "pipeline " + job.pipeline);
   const bool has_model = job.model.path || job.model.preset || job.model.arch;
   if (with_tokenizer || (has_model && job.model.arch) || job.model.resize_embeddings)
     out.tokenizer = job_tokenizer(job);

@@ -13,7 +13,7 @@ namespace redco {
 
 struct Assembly {
   std::unique_ptr<Tokenizer> tokenizer;  // null if the job has none
-  ModelSource source;                    // origin alone if the pipeline owns its parameters
+  ModelSource source;                    // config.source() alone if the pipeline owns its parameters
   std::unique_ptr<Model> model;          // null if the pipeline owns its parameters
   std::vector<NamedParts> named;         // of `models:`
 };

@@ -56,7 +56,7 @@ std::string cache_path(const ModelSource& source, const Dataset& texts, i64 toke
   const std::string weights =
       gguf::file_in(source.folder).empty() ? ckpt::weights_hash(source.folder) : source.folder;
   const std::string all =
-      fmt::format("1 {} {} {} {}", weights, source.config_json, texts.fingerprint(), tokens);
+      fmt::format("1 {} {} {} {}", weights, source.config.text(), texts.fingerprint(), tokens);
   return join_path(cache, fmt::format("calibration/{}.json", hash128(all).hex()));
 }
 

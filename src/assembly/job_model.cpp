@@ -21,7 +21,7 @@
 #include "ckpt/verify_checkpoint.h"
 #include "comm/group.h"
 #include "gguf/folder.h"
-#include "models/hf_keys.h"
+#include "models/config_tree.h"
 #include "models/plugin_families.h"
 #include "pipelines/pipelines.h"
 #include "train/folder_model.h"
@@ -41,12 +41,12 @@ UsageError no_such_folder(const std::string& folder) {
       folder, ckpt::hub_hint(folder));
 }
 
-std::string config_of_folder(const std::string& folder) {
+ConfigJson config_of_folder(const std::string& folder) {
   if (!is_folder(folder)) throw no_such_folder(folder);
   const std::string path = join_path(folder, "config.json");
   if (!exists(path))
     throw UsageError("[model] {} has no config.json: it is not a Hugging Face model folder", folder);
-  return without_python_floats(read_file(path, 16 << 20));
+  return ConfigJson::of_file(path);
 }
 
 constexpr const char* kNameBase = "give model.path, the folder of the adapter's base model";
@@ -108,8 +108,8 @@ bool scores_texts(const JobConfig& job) { return job.pipeline == "reward" || job
 // outputs than the job asks for. The config then describes a model with a new head.
 void renew_head(const JobConfig& job, ModelSource& s) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
-  Json j = Json::parse(s.config_json, nullptr, false);
-  if (!info || !info->new_head || !j.is_object() || job.model.config.count("architectures")) return;
+  Json j = s.config.tree().json;
+  if (!info || !info->new_head || job.model.config.count("architectures")) return;
   const auto text = [](const Json& v) { return v.is_string() ? v.get<std::string>() : std::string(); };
   const std::string wanted = info->architecture(j.contains("model_type") ? text(j["model_type"]) : "");
   if (wanted.empty()) return;
@@ -136,7 +136,7 @@ void renew_head(const JobConfig& job, ModelSource& s) {
     if (const auto end = j.find("eos_token_id"); end != j.end() && !end->is_null())
       j["pad_token_id"] = end->is_array() && !end->empty() ? end->front() : *end;
   }
-  s.config_json = j.dump();
+  s.config = s.config.with(ConfigTree{j});
 }
 
 // model.resize_embeddings: gives the model a row for each id of the tokenizer.
@@ -144,14 +144,14 @@ void resize_embeddings(const JobConfig& job, const Tokenizer* tokenizer, ModelSo
   if (!job.model.resize_embeddings) return;
   const std::string where = "model.resize_embeddings (" + job.origins.where("model.resize_embeddings") + ")";
   if (!tokenizer) throw UsageError("[model] {}: the model has no tokenizer; set model.tokenizer", where);
-  Json j = Json::parse(s.config_json, nullptr, false);
-  Json* at = j.is_object() && !j.contains("vocab_size") && j.contains("text_config") ? &j["text_config"] : &j;
+  Json j = s.config.tree().json;
+  Json* at = !j.contains("vocab_size") && j.contains("text_config") ? &j["text_config"] : &j;
   if (!at->is_object() || !at->contains("vocab_size") || !(*at)["vocab_size"].is_number_integer())
-    throw UsageError("[model] {}: {} has no vocab_size", where, s.origin);
+    throw UsageError("[model] {}: {} has no vocab_size", where, s.config.source());
   const i64 stored = (*at)["vocab_size"].get<i64>(), rows = tokenizer->vocab_size();
   if (rows <= stored) return;
   (*at)["vocab_size"] = rows;
-  s.config_json = j.dump();
+  s.config = s.config.with(ConfigTree{j});
   s.more_rows = {stored, rows};
   log_once(LogLevel::info,
            fmt::format("[model] resize_embeddings: {} rows become {}; new rows are the mean of the others",
@@ -159,15 +159,13 @@ void resize_embeddings(const JobConfig& job, const Tokenizer* tokenizer, ModelSo
 }
 
 // Takes the classes from the config.json in the adapter's folder.
-void take_labels(const std::string& adapter_config, ModelSource& s) {
-  const Json own = Json::parse(adapter_config, nullptr, false);
-  Json j = Json::parse(s.config_json, nullptr, false);
-  if (!own.is_object() || !j.is_object()) return;
+void take_labels(const Json& own, ModelSource& s) {
+  Json j = s.config.tree().json;
   for (const char* key : {"id2label", "label2id", "num_labels", "problem_type"}) {
     j.erase(key);
     if (own.contains(key)) j[key] = own.at(key);
   }
-  s.config_json = j.dump();
+  s.config = s.config.with(ConfigTree{j});
 }
 
 // Modules that are trained whole with the adapters, as PEFT does for sequence classification.
@@ -223,54 +221,26 @@ ModelSource training_source(const JobConfig& job, const Tokenizer* tokenizer) {
   return s;
 }
 
-namespace {
-
-// The encoder and decoder configs of an image-to-text model with random weights. The vocabulary is the
-// decoder's.
-void add_parts(Json& j) {
-  j["encoder"] = {{"model_type", "vit"}};
-  Json& decoder =
-      j["decoder"] = {{"model_type", "gpt2"}, {"is_decoder", true}, {"add_cross_attention", true}};
-  for (const char* key : {"vocab_size", "bos_token_id", "eos_token_id", "pad_token_id"})
-    if (j.contains(key)) decoder[key] = j[key];
-  j.erase("vocab_size");
-  if (j.contains("bos_token_id")) j["decoder_start_token_id"] = j["bos_token_id"];
-  j["is_encoder_decoder"] = true;
-}
-
-// The same of a model with an image tower and a text tower. The vocabulary is the text tower's.
-void add_towers(Json& j) {
-  const std::string family = j["model_type"];
-  Json& text = j["text_config"] = {{"model_type", family + "_text_model"}};
-  j["vision_config"] = {{"model_type", family + "_vision_model"}};
-  for (const char* key : {"vocab_size", "bos_token_id", "eos_token_id", "pad_token_id"})
-    if (j.contains(key)) text[key] = std::exchange(j[key], nullptr), j.erase(key);
-}
-
-}  // namespace
-
 ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
   ModelSource s;
   const Folders folders = folders_of(job);
   s.folder = folders.base;
   s.adapter = folders.adapter;
   if (!s.folder.empty()) {
-    s.config_json = config_of_folder(s.folder);
-    s.origin = join_path(s.folder, "config.json");
+    s.config = config_of_folder(s.folder);
     renew_head(job, s);
     resize_embeddings(job, tokenizer, s);
     if (const std::string own = join_path(s.adapter, "config.json"); !s.adapter.empty() && exists(own))
-      take_labels(read_file(own, 16 << 20), s);
+      take_labels(ConfigJson::of_file(own).tree().json, s);
     return s;
   }
-  Json j;
   if (job.model.preset) {
-    s.config_json = preset_config(*job.model.preset);
-    s.origin = "preset " + *job.model.preset;
+    s.config = ConfigJson::parse(preset_config(*job.model.preset), "preset " + *job.model.preset);
     renew_head(job, s);
     s.new_head = false;  // all of it is new
-    j = Json::parse(s.config_json);
-  } else if (job.model.arch) {
+    return s;
+  }
+  if (job.model.arch) {
     const auto families = model_families();
     if (std::find(families.begin(), families.end(), *job.model.arch) == families.end()) {
       const std::string near = nearest(*job.model.arch, families);
@@ -280,7 +250,7 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
                                                   fmt::join(families, ", "))
                                     : "did you mean " + near + "?");
     }
-    j = {{"model_type", *job.model.arch}};
+    Json j = {{"model_type", *job.model.arch}};
     // The task of a user's pipeline is unknown: the model is a language model.
     const PipelineInfo* pipeline = pipeline_info(job.pipeline);
     if (!pipeline) pipeline = pipeline_info("lm");
@@ -289,7 +259,6 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
     if (!architecture.empty() && !job.model.config.count("architectures"))
       j["architectures"] = {architecture};
     if (scores_texts(job)) j["num_labels"] = 1;
-    s.origin = "model.arch " + *job.model.arch;
     const bool words = family_has_vocabulary(*job.model.arch);
     if (words && !tokenizer && !job.model.config.count("vocab_size"))
       throw UsageError(
@@ -298,10 +267,8 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
     if (words && tokenizer) {
       SpecialIds ids = tokenizer->special();
       i32 rows = tokenizer->vocab_size();
-      // BART and Whisper never train the row of the padding token, so no other token may use it.
-      const bool whisper = *job.model.arch == "whisper";
-      if ((*job.model.arch == "bart" || whisper) && !ids.pad && !job.model.config.count("pad_token_id"))
-        ids.pad = rows++;
+      const ArchNeeds& needs = arch_needs(*job.model.arch);
+      if (needs.own_padding && !ids.pad && !job.model.config.count("pad_token_id")) ids.pad = rows++;
       if (!job.model.config.count("vocab_size")) j["vocab_size"] = rows;
       auto give = [&](const char* key, const std::optional<i32>& id) {
         if (id && !job.model.config.count(key)) j[key] = *id;
@@ -309,22 +276,19 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
       give("bos_token_id", ids.bos ? ids.bos : ids.eos);
       give("eos_token_id", ids.eos);
       give("pad_token_id", ids.pad ? ids.pad : ids.eos);
-      // Outputs of T5 and mT5 begin with the padding token, BART's with the end token.
-      if (*job.model.arch == "t5" || *job.model.arch == "mt5")
-        give("decoder_start_token_id", ids.pad ? ids.pad : ids.eos);
-      if (*job.model.arch == "bart") give("decoder_start_token_id", ids.eos);
-      const auto transcript = tokenizer->token_to_id("<|startoftranscript|>");
-      if (whisper) give("decoder_start_token_id", transcript ? transcript : ids.eos);
+      std::optional<i32> named;
+      if (*needs.start_token) named = tokenizer->token_to_id(needs.start_token);
+      const std::optional<i32> other =
+          needs.start == ArchNeeds::Start::padding && ids.pad ? ids.pad : ids.eos;
+      if (needs.start != ArchNeeds::Start::none) give("decoder_start_token_id", named ? named : other);
     }
-    if (*job.model.arch == "vision-encoder-decoder") add_parts(j);
-    if (*job.model.arch == "clip" || *job.model.arch == "siglip") add_towers(j);
-  } else {
-    throw UsageError(
-        "[model] the job names no model. Give model.path (a Hugging Face folder), model.preset or "
-        "model.arch");
+    ConfigTree tree{j};
+    if (const auto add_parts = arch_needs(*job.model.arch).add_parts) add_parts(tree);
+    s.config = ConfigJson(tree, "model.arch " + *job.model.arch);
+    return s;
   }
-  s.config_json = j.dump();
-  return s;
+  throw UsageError(
+      "[model] the job names no model. Give model.path (a Hugging Face folder), model.preset or model.arch");
 }
 
 std::vector<std::shared_ptr<Lease>> verify_source(const JobConfig& job, Group& world) {
@@ -344,12 +308,9 @@ std::vector<std::shared_ptr<Lease>> verify_source(const JobConfig& job, Group& w
 std::unique_ptr<Model> make_job_model(const JobConfig& job, const ModelSource& source) {
   const std::string arch =
       source.folder.empty() && !job.model.preset && job.model.arch ? "model.arch=" + *job.model.arch : "";
-  auto model = make_folder_model(source.folder, {source.config_json,
-                                                 source.origin,
-                                                 job.model.config,
-                                                 job.model.ignore_config_keys,
-                                                 {job.origins, arch},
-                                                 source.adapter});
+  auto model = make_folder_model(
+      source.folder,
+      {source.config, job.model.config, job.model.ignore_config_keys, {job.origins, arch}, source.adapter});
   if (!job.model.weight_dtype && !source.folder.empty() && !gguf::file_in(source.folder).empty()) {
     ModelParams kept = model->params();
     ckpt::keep_blocks(kept, ckpt::ModelFiles::open(source.folder),

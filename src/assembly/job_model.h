@@ -20,12 +20,12 @@ namespace redco {
 
 // Where the model comes from: a folder with weights, or a config without weights.
 struct ModelSource {
-  std::string folder;  // with weights; "" means random initialization
-  std::string config_json, origin;
+  std::string folder;              // with weights; "" means random initialization
+  ConfigJson config;               // of the folder, the preset or model.arch
   std::string adapter;             // folder of a PEFT adapter; "" if there is none
   std::optional<LoraConfig> lora;  // train.lora: the adapters that are trained instead of the weights
   // The folder's weights are for another task, or have another number of outputs: the model gets a new head,
-  // and config_json describes it.
+  // and `config` describes it.
   bool new_head = false;
   // model.resize_embeddings: rows of the vocabulary that the folder's weights have, and that the model gets.
   ckpt::MoreRows more_rows{};

@@ -71,7 +71,8 @@ namespace {
 FrozenModel frozen_model(const Model& model, const ModelSource& source, i64 seed, bool with_extra) {
   const std::string& folder = source.folder;
   FrozenModel m;
-  m.from = folder.empty() ? source.origin : std::filesystem::absolute(folder).lexically_normal().string();
+  m.from =
+      folder.empty() ? source.config.source() : std::filesystem::absolute(folder).lexically_normal().string();
   m.fingerprint = hash128(model.config_json()).hex() + "/" +
                   (folder.empty() ? fmt::format("train.seed={}", seed) : ckpt::weights_hash(folder)) +
                   (source.adapter.empty() ? "" : "/" + ckpt::weights_hash(source.adapter));

@@ -16,6 +16,7 @@
 #include "ckpt/peft.h"
 #include "ckpt/weights_hash.h"
 #include "data/text/example_lines.h"
+#include "models/config_tree.h"
 #include "pipelines/pipelines.h"
 #include "pipelines/text_generation.h"
 #include "train/checkpoint.h"
@@ -84,7 +85,7 @@ i64 longest_prompt(const Model& model) {
 
 GenerationTokens answer_tokens(const ModelSource& source, const Model& model, const Tokenizer& tokenizer,
                                const ChatTemplate* chat_template) {
-  GenerationTokens tokens = generation_tokens(source.folder, source.config_json, source.origin, &tokenizer);
+  GenerationTokens tokens = generation_tokens(source.folder, source.config, &tokenizer);
   if (!tokens.decoder_start && model.decoder_start_token_id() >= 0)
     tokens.decoder_start = model.decoder_start_token_id();
   // Padding is an input of the model, though nothing attends to it.
@@ -105,7 +106,7 @@ std::string saved_generation_config(const JobConfig& job, const ModelSource& sou
   const auto chat = job_chat_template(job, *tokenizer, source.folder);
   if (!chat) return stored;
   const std::vector<i32> ends = answer_tokens(source, model, *tokenizer, &*chat).eos;
-  const Json config = Json::parse(source.config_json, nullptr, false);
+  const Json& config = source.config.tree().json;
   Json j = stored.empty() ? Json::object() : Json::parse(stored, nullptr, false);
   const Json& listing = stored.empty() ? config : j;
   const Json listed =
@@ -187,8 +188,7 @@ PredictModel load_predict_model(const JobConfig& job, NamedUse use) {
     m.model = make_job_model(job, m.source);
   } else {
     m.source = {.folder = path.value_or(""),
-                .config_json = "{}",
-                .origin = "pipeline " + job.pipeline,
+                .config = ConfigJson(ConfigTree{Json::object()}, "pipeline " + job.pipeline),
                 .adapter = "",
                 .lora = {}};
   }

@@ -26,6 +26,7 @@
 #include "gguf/quantize.h"
 #include "job/job_config.h"
 #include "kernels/threads.h"
+#include "models/config_tree.h"
 #include "models/hf_keys.h"
 #include "tokenizers/tokenizer.h"
 #include "train/folder_model.h"
@@ -185,9 +186,9 @@ Source open_source(const std::string& folder) {
   if (!is_folder(folder))
     throw UsageError("[convert] no such folder or GGUF file: {}{}", folder, ckpt::hub_hint(folder));
   if (!exists(path)) throw UsageError("[convert] {} has no config.json: it is not a model's folder", folder);
-  const std::string text = without_python_floats(read_file(path, 16 << 20));
-  s.config = Json::parse(text);
-  s.model = make_folder_model(folder, {.json = text, .origin = path});
+  const ConfigJson config = ConfigJson::of_file(path);
+  s.config = config.tree().json;
+  s.model = make_folder_model(folder, {.config = config});
   s.full = full_config(s.config);
   return s;
 }

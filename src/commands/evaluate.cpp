@@ -47,7 +47,7 @@ int evaluate_on_ranks(const JobConfig& job, Context& c) {
     for (const auto& [name, value] : metrics)
       if (!std::isfinite(value))
         throw Error(ExitCode::non_finite, fmt::format("[eval] the metric {} of {} is not finite: {}", name,
-                                                      m.source.origin, value));
+                                                      m.source.config.source(), value));
     nlohmann::ordered_json j;
     for (const auto& [name, value] : metrics) j[name] = value;
     for (const EvalSet& set : sets)

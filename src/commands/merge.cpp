@@ -99,7 +99,7 @@ int merge(const MergeRequest& r) {
     source = model_source(r.job, tokenizer.get());
     if (source.adapter.empty())
       throw UsageError("[merge] {} holds a whole model, no adapter: there is nothing to merge",
-                       !source.folder.empty() ? source.folder : source.origin);
+                       !source.folder.empty() ? source.folder : source.config.source());
     JobConfig widened = r.job;  // sums of weights and adapters
     widened.model.weight_dtype = DType::f32;
     model = make_job_model(widened, source);

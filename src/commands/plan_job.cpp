@@ -68,10 +68,10 @@ GenerationPlan plan_generation(const JobConfig& given) {
   if (!model || !model->generates_text() || model->is_encoder_decoder() || model->vocab_size() == 0)
     throw UsageError(
         "[plan] --predict plans the generation of decoders; {} generates no text or has an encoder. Leave out --predict",
-        parts.source.origin);
+        parts.source.config.source());
   const auto pipeline = make_job_pipeline(job, model, nullptr);
   GenerationPlan p;
-  p.title = parts.source.origin;
+  p.title = parts.source.config.source();
   const Machines machines =
       job.plan.devices ? parse_devices(*job.plan.devices) : machines_of(job, this_machine());
   p.machines = machines.text;

@@ -17,7 +17,7 @@ namespace redco {
 PredictPlan plan_predict(const JobConfig& job) {
   const PredictModel m = load_predict_model(job);
   PredictPlan p;
-  p.title = m.source.origin;
+  p.title = m.source.config.source();
   const PredictScan prompts = scan_requests(job, m);
   p.n_prompts = prompts.n;
   p.longest_prompt = prompts.longest;

@@ -96,7 +96,7 @@ PlanRequest plan_request(const JobConfig& job, const Assembly& parts, Pipeline& 
   const Model* const model = parts.model.get();
   PlanRequest r;
   r.pipeline = &pipeline;
-  r.title = parts.source.origin;
+  r.title = parts.source.config.source();
   const bool given_ranks = job.origins.given("parallel.n_ranks") && job.parallel.n_ranks;
   const bool given_shards = job.origins.given("parallel.n_model_shards");
   if (job.plan.devices) {

@@ -13,6 +13,7 @@
 #include "base/ordered_work.h"
 #include "base/temporaries.h"
 #include "base/words.h"
+#include "data/audio/decode_audio.h"
 #include "data/builtin/builtin.h"
 #include "data/images/image_folder.h"
 #include "data/images/tar_members.h"
@@ -199,9 +200,9 @@ struct ChatSettings {
   }
 };
 
-// The names of images are relative to the folder of their file, as in training data, or else to the
-// current folder.
-void place_image(Json& j, const std::string& key, const std::string& folder) {
+// The names of images and recordings are relative to the folder of their file, as in training data, or else
+// to the current folder.
+void place_file(Json& j, const std::string& key, const std::string& folder) {
   const auto it = j.find(key);
   if (it == j.end() || !it->is_string()) return;
   const std::string name = *it;
@@ -228,7 +229,8 @@ bool is_answer_name(const std::string& name) {
 void read_line(const JobConfig& job, const PredictModel& m, const ChatSettings& chat, const Json& line,
                const std::string& where, const std::string& folder, PredictRequest& r) {
   Json j = chat.any() ? chat.apply(job.data.fields, line, where) : line;
-  if (!folder.empty() && !job.data.images) place_image(j, job.data.fields.image, folder);
+  if (!folder.empty() && !job.data.images) place_file(j, job.data.fields.image, folder);
+  if (!folder.empty() && !job.data.audio) place_file(j, job.data.fields.audio, folder);
   Example& e = r.example;
   const i64 ordinal = e.ordinal;
   std::string id_key;
@@ -267,6 +269,20 @@ std::vector<std::string> prompt_files_of(const std::string& folder) {
   return found.files;
 }
 
+// UsageError for an image or a recording in place of a file with prompts.
+void require_prompts(const JobConfig& job, const std::string& path) {
+  std::string ending = path.substr(path.rfind('.') + 1);
+  for (char& c : ending)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const bool image = is_image_name(path);
+  if (!image && std::ranges::find(audio_endings(), ending) == audio_endings().end()) return;
+  throw UsageError(
+      "[predict] predict.input={} ({}) is {}; expected a file of prompts. Name it in a line {{\"{}\": \"{}\"}} of a "
+      "file with the ending .jsonl",
+      excerpt(path), job.origins.where("predict.input"), image ? "an image" : "a recording",
+      image ? job.data.fields.image : job.data.fields.audio, excerpt(file_name(path)));
+}
+
 }  // namespace
 
 struct PredictRequests::State {
@@ -296,6 +312,7 @@ struct PredictRequests::State {
     if (!job.predict.input) return;
     std::string path = *job.predict.input;
     if (is_builtin(path)) path = data_files({path}, true, builtin.emplace().path()).front();
+    if (!is_folder(path)) require_prompts(job, path);
     files = is_folder(path) ? prompt_files_of(path) : std::vector{path};
     if (!files.empty()) {
       lines = std::make_unique<RecordLines>(RecordLines::of_prompts(files, job.data));

@@ -72,32 +72,50 @@ class Scores {
     out_.push_back({"n", static_cast<double>(lines_.size())});
   }
 
+  // Metrics of other values than texts, by name. exact_match compares values of any type.
+  struct Metric {
+    const char* name;
+    void (Scores::*add)(const std::string& metric);
+  };
+  static const std::vector<Metric>& metrics() {
+    static const std::vector<Metric> kMetrics = {
+        {"exact_match", &Scores::add_exact_match},
+        {"accuracy", &Scores::add_classes},
+        {"f1", &Scores::add_classes},
+        {"matthews", &Scores::add_classes},
+        {"pearson", &Scores::add_correlation},
+        {"spearman", &Scores::add_correlation},
+    };
+    return kMetrics;
+  }
+
   void add(const std::string& metric) {
-    if (metric == "rouge" || metric == "bleu" || metric == "chrf" || metric == "chrf++" || metric == "wer" ||
-        metric == "cer") {
-      const auto& texts = predictions(metric);  // fills references_ too
-      const auto scores = text_scores(metric, texts, references_, o_.text);
-      out_.insert(out_.end(), scores.begin(), scores.end());
-    } else if (metric == "exact_match") {
-      double same = 0;
-      for (const Line& l : lines_)
-        same += std::find(l.references.begin(), l.references.end(), l.prediction) != l.references.end();
-      out_.push_back({metric, same / static_cast<double>(lines_.size())});
-    } else if (metric == "pearson" || metric == "spearman") {
-      std::vector<double> x, y;
-      for (const Line& l : lines_) {
-        x.push_back(number_of(l.prediction, l, metric));
-        y.push_back(number_of(only_reference(l, metric), l, metric));
-      }
-      out_.push_back({metric, metric == "pearson" ? pearson(x, y) : spearman(x, y)});
-    } else {
-      add_classes(metric);
-    }
+    for (const Metric& m : metrics())
+      if (metric == m.name) return (this->*m.add)(metric);
+    const auto& texts = predictions(metric);  // fills references_ too
+    const auto scores = text_scores(metric, texts, references_, o_.text);
+    out_.insert(out_.end(), scores.begin(), scores.end());
   }
 
   std::vector<std::pair<std::string, double>> take() { return std::move(out_); }
 
  private:
+  void add_exact_match(const std::string& metric) {
+    double same = 0;
+    for (const Line& l : lines_)
+      same += std::find(l.references.begin(), l.references.end(), l.prediction) != l.references.end();
+    out_.push_back({metric, same / static_cast<double>(lines_.size())});
+  }
+
+  void add_correlation(const std::string& metric) {
+    std::vector<double> x, y;
+    for (const Line& l : lines_) {
+      x.push_back(number_of(l.prediction, l, metric));
+      y.push_back(number_of(only_reference(l, metric), l, metric));
+    }
+    out_.push_back({metric, metric == "pearson" ? pearson(x, y) : spearman(x, y)});
+  }
+
   const std::vector<std::string>& predictions(const std::string& metric) {
     if (!predictions_.empty()) return predictions_;
     for (const Line& l : lines_) {
@@ -151,10 +169,13 @@ class Scores {
 }  // namespace
 
 const std::vector<std::string>& score_names() {
-  static const std::vector<std::string> names = {"rouge", "bleu",     "chrf",        "chrf++",
-                                                 "wer",   "cer",      "exact_match", "accuracy",
-                                                 "f1",    "matthews", "pearson",     "spearman"};
-  return names;
+  static const std::vector<std::string> kNames = [] {
+    std::vector<std::string> out = text_score_names();
+    for (const auto& m : Scores::metrics())
+      if (std::find(out.begin(), out.end(), m.name) == out.end()) out.push_back(m.name);
+    return out;
+  }();
+  return kNames;
 }
 
 std::vector<std::pair<std::string, double>> score_file(const std::string& path, const ScoreOptions& o) {

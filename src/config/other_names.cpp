@@ -20,6 +20,16 @@ const std::vector<OtherName>& other_names() {
       {"num_train_epochs", "train.n_epochs", "", ""},
       {"num_epochs", "train.n_epochs", "", ""},
       {"epochs", "train.n_epochs", "", ""},
+      {"steps", "train.max_steps", "", ""},
+      {"n_steps", "train.max_steps", "", ""},
+      {"num_steps", "train.max_steps", "", ""},
+      {"num_train_steps", "train.max_steps", "", ""},
+      {"total_steps", "train.max_steps", "", ""},
+      {"iterations", "train.max_steps", "", ""},
+      {"num_iterations", "train.max_steps", "", ""},
+      {"max_iters", "train.max_steps", "", ""},
+      {"checkpoint.steps", "checkpoint.every_n_steps", "", ""},
+      {"eval.steps", "eval.every_n_steps", "", ""},
       {"per_device_train_batch_size", "train.per_device_batch_size", "", kBatch},
       {"train_batch_size", "train.global_batch_size", "", kBatch},
       {"batch_size", "train.global_batch_size", "", kBatch},
@@ -138,7 +148,9 @@ const std::vector<OtherName>& other_names() {
 
 std::string counterpart(std::string_view key, std::string_view section) {
   const std::string_view last = key.substr(key.rfind('.') + 1);
-  const auto found = std::ranges::find(other_names(), last, &OtherName::name);
+  // The name in this section, else in any.
+  auto found = std::ranges::find(other_names(), std::string(section) + std::string(last), &OtherName::name);
+  if (found == other_names().end()) found = std::ranges::find(other_names(), last, &OtherName::name);
   if (found == other_names().end()) return "";
   std::string target(found->key);
   // Evaluations have the same generation settings.

@@ -71,6 +71,7 @@ void check_files(const JobConfig& job, JobUse use, const MoreProblems& more) {
   }
   files.list("data.calibration", job.data.calibration, false);
   if (use == JobUse::predict && job.predict.input) files.file("predict.input", *job.predict.input, true);
+  if (use == JobUse::predict && job.predict.tools) files.file("predict.tools", *job.predict.tools);
   if (job.parallel.hostfile) files.file("parallel.hostfile", *job.parallel.hostfile);
   c.done(more);
 }

@@ -3,12 +3,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log_once.h"
 #include "base/words.h"
+#include "models/config_tree.h"
 #include "models/hf_keys.h"
 #include "nn/layers.h"
 
@@ -49,24 +52,41 @@ struct ModelConfig::State {
   static std::string place(const std::string& where) { return where == "default" ? "[model]" : where; }
 };
 
-ModelConfig::ModelConfig(const std::string& text, std::string source,
-                         const std::map<std::string, std::string>& overrides,
-                         const std::vector<std::string>& ignore, ConfigPlaces places)
-    : state_(std::make_unique<State>()), source_(std::move(source)) {
-  if (text.size() > (16u << 20)) throw ContentsError("[model] {}: larger than 16 MiB, not a config", source_);
+ConfigJson::ConfigJson() : ConfigJson(ConfigTree{Json::object()}, "") {}
+ConfigJson::ConfigJson(const ConfigTree& object, std::string source)
+    : tree_(std::make_shared<const ConfigTree>(object)), source_(std::move(source)) {
+  if (!tree_->json.is_object()) throw ContentsError("[model] {}: expected an object of settings", source_);
+}
+
+namespace {
+std::atomic<i64> g_parsed_configs{0};
+}
+i64 ConfigJson::parses() { return g_parsed_configs; }
+
+ConfigJson ConfigJson::parse(const std::string& text, std::string source) {
+  ++g_parsed_configs;
+  if (text.size() > (16u << 20)) throw ContentsError("[model] {}: larger than 16 MiB, not a config", source);
   try {
-    int depth = 0;
     bool too_deep = false;
-    state_->json = Json::parse(without_python_floats(text), [&](int d, Json::parse_event_t, Json&) {
-      depth = std::max(depth, d);
+    const Json json = Json::parse(without_python_floats(text), [&](int d, Json::parse_event_t, Json&) {
       too_deep |= d > 64;
       return d <= 64;
     });
-    if (too_deep) throw ContentsError("[model] {}: nested deeper than 64 levels", source_);
+    if (too_deep) throw ContentsError("[model] {}: nested deeper than 64 levels", source);
+    return {ConfigTree{json}, std::move(source)};
   } catch (const nlohmann::json::exception& e) {
-    throw ContentsError("[model] {}: not valid JSON: {}", source_, e.what());
+    throw ContentsError("[model] {}: not valid JSON: {}", source, e.what());
   }
-  if (!state_->json.is_object()) throw ContentsError("[model] {}: expected an object of settings", source_);
+}
+
+ConfigJson ConfigJson::of_file(const std::string& path) { return parse(read_file(path, 16 << 20), path); }
+
+std::string ConfigJson::text() const { return tree_->json.dump(2) + "\n"; }
+
+ModelConfig::ModelConfig(const ConfigJson& config, const std::map<std::string, std::string>& overrides,
+                         const std::vector<std::string>& ignore, ConfigPlaces places)
+    : state_(std::make_unique<State>()), source_(config.source()) {
+  state_->json = config.tree().json;
   for (const auto& [key, value] : overrides) {
     Json& old = state_->json[key];
     Json now = Json::parse(value);
@@ -221,8 +241,8 @@ ModelConfig ModelConfig::part_of(const std::string& key, const std::string& from
   Json json = has(from) ? state_->json[from] : Json::object();
   if (!typed && (!json.contains("model_type") || json["model_type"].is_null()))
     json["model_type"] = model_type;
-  ModelConfig c(json.dump(), source_ + ": " + from, {}, {state_->ignored.begin(), state_->ignored.end()},
-                state_->places);
+  ModelConfig c(ConfigJson(ConfigTree{json}, source_ + ": " + from), {},
+                {state_->ignored.begin(), state_->ignored.end()}, state_->places);
   c.state_->prefix = state_->prefix + key + ".";
   if (const auto it = state_->overrides.find(key); it != state_->overrides.end() && it->second.is_object())
     for (const auto& [inner, value] : it->second.items()) c.state_->overridden.insert(inner);
@@ -355,10 +375,10 @@ void ModelConfig::finish() {
                        source_, kHfVersion, state_->model_type(), fmt::join(state_->without_effect, ", ")));
 }
 
-std::string ModelConfig::dump() const {
+ConfigJson ModelConfig::dump() const {
   Json json = state_->json;
   if (has("quantization_config")) json.erase("quantization_config");  // of the files that were read
-  return json.dump(2) + "\n";
+  return {ConfigTree{json}, source_};
 }
 
 }  // namespace redco

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/settings.h"
@@ -16,6 +17,31 @@ namespace redco {
 struct ConfigPlaces {
   Origins origins;   // places of the overrides, as keys "model.n_layer"
   std::string arch;  // "model.arch=gpt2" if the job describes the whole architecture; else ""
+};
+
+struct ConfigTree;  // the parsed JSON (config_tree.h)
+
+// A config.json, parsed once where its folder is opened. It is passed on, and copies share the JSON.
+class ConfigJson {
+ public:
+  ConfigJson();  // an object without keys
+  // An object that redco makes. `source`: name for messages ("preset gpt2").
+  ConfigJson(const ConfigTree& object, std::string source);
+  // ContentsError that names the source: the text is no JSON object, larger than 16 MiB, or nested deeper
+  // than 64 levels. Python's NaN and Infinity are read as transformers writes them (hf_keys.h).
+  static ConfigJson parse(const std::string& text, std::string source);
+  static ConfigJson of_file(const std::string& path);
+  // Number of texts parsed in this process; for tests.
+  static i64 parses();
+
+  const ConfigTree& tree() const { return *tree_; }
+  const std::string& source() const { return source_; }
+  ConfigJson with(const ConfigTree& object) const { return {object, source_}; }
+  std::string text() const;  // for saving
+
+ private:
+  std::shared_ptr<const ConfigTree> tree_;
+  std::string source_;
 };
 
 // A config.json with the job's overrides. A family reads only the keys that it implements, and refuses single
@@ -31,11 +57,15 @@ struct ConfigPlaces {
 // a UsageError if keys of the job are wrong or missing, else a ContentsError that names file and key.
 class ModelConfig {
  public:
-  // `source`: name for messages ("path/config.json"). overrides: key -> JSON text; overrides of a part of the
-  // model (an object with a model_type) are merged key by key. ignore: keys that may stay unread.
+  // overrides: key -> JSON text; overrides of a part of the model (an object with a model_type) are merged
+  // key by key. ignore: keys that may stay unread.
+  explicit ModelConfig(const ConfigJson& config, const std::map<std::string, std::string>& overrides = {},
+                       const std::vector<std::string>& ignore = {}, ConfigPlaces places = {});
+  // The same of a text that is parsed for this.
   ModelConfig(const std::string& json_text, std::string source,
               const std::map<std::string, std::string>& overrides = {},
-              const std::vector<std::string>& ignore = {}, ConfigPlaces places = {});
+              const std::vector<std::string>& ignore = {}, ConfigPlaces places = {})
+      : ModelConfig(ConfigJson::parse(json_text, std::move(source)), overrides, ignore, std::move(places)) {}
   ~ModelConfig();
   ModelConfig(ModelConfig&&) noexcept;
 
@@ -84,7 +114,7 @@ class ModelConfig {
   // because of them.
   [[noreturn]] void fail(const std::string& key, const std::string& why) const;
   // The whole config with overrides, for saving.
-  std::string dump() const;
+  ConfigJson dump() const;
 
  private:
   ModelConfig part_of(const std::string& key, const std::string& from, const std::string& model_type,

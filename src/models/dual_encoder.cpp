@@ -5,8 +5,10 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
+#include "models/config_tree.h"
 #include "models/encoder/encoder.h"
 #include "models/encoder/families.h"
 #include "models/families.h"
@@ -197,6 +199,16 @@ class DualEncoder : public Model {
 };
 
 }  // namespace
+
+// The vocabulary is the text tower's.
+void add_towers(ConfigTree& config) {
+  nlohmann::ordered_json& j = config.json;
+  const std::string family = j["model_type"];
+  nlohmann::ordered_json& text = j["text_config"] = {{"model_type", family + "_text_model"}};
+  j["vision_config"] = {{"model_type", family + "_vision_model"}};
+  for (const char* key : {"vocab_size", "bos_token_id", "eos_token_id", "pad_token_id"})
+    if (j.contains(key)) text[key] = std::exchange(j[key], nullptr), j.erase(key);
+}
 
 std::unique_ptr<Model> make_dual_encoder(ModelConfig& c) { return std::make_unique<DualEncoder>(c); }
 

@@ -181,7 +181,9 @@ struct Family {
   std::unique_ptr<Model> (*make)(ModelConfig&);
   const char* language_model = "";  // transformers' class of a causal language model
   bool vocabulary = true;
+  ArchNeeds arch = {};
 };
+using Start = ArchNeeds::Start;
 // The registry of families.
 constexpr Family kFamilies[] = {
     {"gpt2", make_decoder<read_gpt2>, "GPT2LMHeadModel"},
@@ -248,13 +250,17 @@ constexpr Family kFamilies[] = {
     {"falcon_mamba", make_decoder<read_mamba>, "FalconMambaForCausalLM"},
     {"jamba", make_decoder<read_jamba>, "JambaForCausalLM"},
     {"mamba2", make_mamba2, "Mamba2ForCausalLM"},
-    {"t5", make_t5},
-    {"mt5", make_t5},
-    {"bart", make_seq2seq<read_bart>},
+    {"t5", make_t5, "", true, {.start = Start::padding}},
+    {"mt5", make_t5, "", true, {.start = Start::padding}},
+    {"bart", make_seq2seq<read_bart>, "", true, {.own_padding = true, .start = Start::end}},
     {"mbart", make_seq2seq<read_mbart>},
     {"marian", make_seq2seq<read_marian>},
     {"pegasus", make_seq2seq<read_pegasus>},
-    {"whisper", make_seq2seq<read_whisper>},
+    {"whisper",
+     make_seq2seq<read_whisper>,
+     "",
+     true,
+     {.own_padding = true, .start = Start::end, .start_token = "<|startoftranscript|>"}},
     {"m2m_100", make_seq2seq<read_m2m_100>},
     {"bert", make_encoder<read_bert>},
     {"roberta", make_encoder<read_bert>},
@@ -270,13 +276,13 @@ constexpr Family kFamilies[] = {
     {"vit", make_vit, "", false},
     {"deit", make_deit, "", false},
     {"dinov2", make_dinov2, "", false},
-    {"clip", make_dual_encoder},
+    {"clip", make_dual_encoder, "", true, {.add_parts = add_towers}},
     {"clip_text_model", make_dual_encoder},
     {"clip_vision_model", make_dual_encoder, "", false},
-    {"siglip", make_dual_encoder},
+    {"siglip", make_dual_encoder, "", true, {.add_parts = add_towers}},
     {"siglip_text_model", make_dual_encoder},
     {"siglip_vision_model", make_dual_encoder, "", false},
-    {"vision-encoder-decoder", make_vision_encoder_decoder},
+    {"vision-encoder-decoder", make_vision_encoder_decoder, "", true, {.add_parts = add_encoder_and_decoder}},
     {"cnn", make_cnn, "", false},
     {"mlp", make_mlp, "", false},
     {"mlp-mixer", make_mlp_mixer, "", false},
@@ -322,6 +328,12 @@ std::vector<std::string> model_families() {
   for (const Family& f : kFamilies) out.push_back(f.model_type);
   for (const PluginFamily& f : plugin_families().all()) out.push_back(f.name);
   return out;
+}
+
+const ArchNeeds& arch_needs(const std::string& model_type) {
+  static constexpr ArchNeeds kNone;
+  const Family* f = built_in_family(model_type);
+  return f ? f->arch : kNone;
 }
 
 bool family_has_vocabulary(const std::string& model_type) {

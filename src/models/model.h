@@ -126,8 +126,9 @@ class Model {
   // The load-balancing loss that training adds, as transformers' causal language model does with
   // output_router_logits: true; nullopt: none.
   const std::optional<RouterLoss>& router_loss() const { return router_loss_; }
-  // config.json for saving.
-  const std::string& config_json() const { return config_json_; }
+  // config.json for saving, and its text.
+  const ConfigJson& config() const { return config_json_; }
+  std::string config_json() const { return config_json_.text(); }
 
   // [B, T, V] logits of a decoder. With a cache, the inputs are the tokens after those in the cache.
   Tensor apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const;
@@ -177,7 +178,8 @@ class Model {
   // The most tokens that a query of this layer attends to (sliding window); 0: all.
   virtual i64 window(i64 layer) const;
 
-  std::string family_, config_json_;
+  std::string family_;
+  ConfigJson config_json_;
   ModelParams params_;
   i64 vocab_size_ = 0, max_length_ = 0, n_layers_ = 0;
   ModelTask task_ = ModelTask::causal_lm;
@@ -199,6 +201,17 @@ std::unique_ptr<Model> make_model(ModelConfig config);
 std::vector<std::string> model_families();
 // Whether a family reads or writes text, so that it needs a vocabulary.
 bool family_has_vocabulary(const std::string& model_type);
+// What a config made from model.arch needs beyond the keys of the job and the tokenizer's bos, eos and pad.
+struct ArchNeeds {
+  // The row of the padding token is never trained, so no other token may be it.
+  bool own_padding = false;
+  // The first token of outputs: this one if the tokenizer has it, else the padding or the end token.
+  enum class Start : std::uint8_t { none, padding, end } start = Start::none;
+  const char* start_token = "";
+  // Adds the configs of the model's parts.
+  void (*add_parts)(ConfigTree& config) = nullptr;
+};
+const ArchNeeds& arch_needs(const std::string& model_type);
 // transformers' class of the family as a causal language model ("GPT2LMHeadModel"); "": none.
 std::string language_model_class(const std::string& model_type);
 // config.json of a preset name ("gpt-j-6b"); throws UsageError with the nearest names.

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "models/config_tree.h"
 #include "models/decoder/decoder.h"
 #include "models/decoder/families.h"
 #include "models/families.h"
@@ -69,6 +70,19 @@ class VisionEncoderDecoder : public Model {
 };
 
 }  // namespace
+
+// The vocabulary is the decoder's.
+void add_encoder_and_decoder(ConfigTree& config) {
+  nlohmann::ordered_json& j = config.json;
+  j["encoder"] = {{"model_type", "vit"}};
+  nlohmann::ordered_json& decoder =
+      j["decoder"] = {{"model_type", "gpt2"}, {"is_decoder", true}, {"add_cross_attention", true}};
+  for (const char* key : {"vocab_size", "bos_token_id", "eos_token_id", "pad_token_id"})
+    if (j.contains(key)) decoder[key] = j[key];
+  j.erase("vocab_size");
+  if (j.contains("bos_token_id")) j["decoder_start_token_id"] = j["bos_token_id"];
+  j["is_encoder_decoder"] = true;
+}
 
 std::unique_ptr<Model> make_vision_encoder_decoder(ModelConfig& c) {
   ModelConfig encoder = c.part("encoder", "vit"), decoder = c.part("decoder", "gpt2");

@@ -59,6 +59,9 @@ class OpCall {
   // --- Strategies ---
   class Strategies {
    public:
+    // The axis that is chosen for. The axes before it have the placements that were chosen for them, those
+    // after it the given ones.
+    Axis axis() const { return axis_; }
     AxisRole role() const;
     int ranks() const;
     // The number of inputs, also absent ones.

@@ -309,6 +309,32 @@ Tensor to_sum_type(const Tensor& x) {
 
 i64 head_repeats(i64 n_head, i64 n_kv) { return kv_repeat(n_head, n_kv, Context::current().mesh().mp()); }
 
+namespace {
+
+// Whether the ranks of an axis before (or after) the one that is chosen for have different parts of a dim of
+// the first input, in units that are not multiples of `unit`.
+bool cut_before(const OpCall::Strategies& s, int dim, i64 unit) {
+  const Mesh& mesh = Context::current().mesh();
+  for (const Axis a : mesh.axes()) {
+    if (a == s.axis()) return false;
+    const Placement& p = s.input(0).layout()[a];
+    if (mesh.size(a) > 1 && p.is_sharded(dim) && p.unit % unit != 0) return true;
+  }
+  return false;
+}
+bool cut_after(const OpCall::Strategies& s, int dim) {
+  const Mesh& mesh = Context::current().mesh();
+  for (const Axis a : mesh.axes())
+    if (a.index() > s.axis().index() && mesh.size(a) > 1 && s.input(0).layout()[a].is_sharded(dim))
+      return true;
+  return false;
+}
+
+}  // namespace
+
+// A rank makes its part of the result from its part of the input, so both must be cut at the same heads. A
+// later axis cuts what the earlier ones leave: the earlier ones must cut input and result alike, or else the
+// later one can't cut both.
 Tensor repeat_heads(const Tensor& w, i64 width, i64 f, const Layout& like) {
   const int along = w.hidden();
   if (f == 1) return w;
@@ -320,7 +346,9 @@ Tensor repeat_heads(const Tensor& w, i64 width, i64 f, const Layout& like) {
               const Placement p = s.in(0), l = s.wish();
               const int along = s.input(0).hidden();
               const i64 width = s.attribute(0), f = s.attribute(1);
-              if (p.is_replicated() && l.is_sharded(along)) {
+              if (p.is_replicated() && l.is_sharded(along) && cut_after(s, along)) {
+                s.add({p}, {p}, true);  // a later axis has other heads of the input than of this cut
+              } else if (p.is_replicated() && l.is_sharded(along)) {
                 s.add({p}, {Placement::sharded(along, l.unit % width == 0 ? i64{l.unit} : width)});
               } else if (p.is_replicated() && l.is_sharded() && l.dim < s.input(0).rank()) {
                 s.add({l}, {l});
@@ -353,10 +381,11 @@ Tensor sum_heads(const Tensor& g, i64 width, i64 f) {
               const Placement p = s.in(0);
               const int along = s.input(0).hidden();
               const i64 width = s.attribute(0), f = s.attribute(1);
-              if (p.is_sharded(along) && p.unit % (width * f) == 0) {
+              if (p.is_sharded(along) && p.unit % (width * f) == 0 && !cut_before(s, along, width * f)) {
                 s.add({p}, {Placement::sharded(along, p.unit / f)});
               } else if (p.is_sharded(along) && p.unit % width == 0) {
-                s.add({p}, {Placement::partial()});  // groups may span two ranks: zero fill and sum
+                // Groups may span two ranks, or the result isn't cut by an earlier axis: zero fill and sum.
+                s.add({p}, {Placement::partial()});
               } else if (p.is_sharded(along)) {
                 s.all_replicated();
               } else {

@@ -15,7 +15,11 @@ struct TextScoreOptions {
   bool lowercase = false;   // for bleu and chrf
 };
 
-// The scores of a family of built_in_text_metrics() or speech_metrics(), or of "chrf++", as names and values:
+// The names that text_scores() knows: the families of built_in_text_metrics() and speech_metrics(), and
+// "chrf++".
+const std::vector<std::string>& text_score_names();
+
+// The scores of one of these families as names and values:
 // rouge (mean F, 0 to 1), bleu and chrf (of the whole corpus, 0 to 100), exact_match (share of equal texts),
 // wer and cer (errors per word and character). references[i] belong to predictions[i], at least one each.
 // BugError for another name.

@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "base/words.h"
 #include "data/builtin/builtin.h"
+#include "models/config_tree.h"
 #include "pipelines/labelled_data.h"
 #include "pipelines/labelled_images.h"
 #include "pipelines/pipelines.h"
@@ -64,7 +65,7 @@ i64 training_targets(const Model& model, const DataSettings& s, const std::strin
 }  // namespace
 
 std::vector<std::string> config_classes(const Model& model) {
-  const Json config = Json::parse(model.config_json());
+  const auto& config = model.config().tree().json;
   const auto names = config.find("id2label");
   std::vector<std::string> out;
   if (names == config.end() || !names->is_object()) return out;

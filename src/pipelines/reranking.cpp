@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "metrics/ranking.h"
+#include "models/config_tree.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
@@ -172,7 +173,7 @@ class Reranking : public Pipeline {
 
   // Whether the model's folder asks for scores without sigmoid.
   bool gives_logits() const {
-    const RankJson config = RankJson::parse(model->config_json());
+    const auto& config = model->config().tree().json;
     std::string name;
     if (const auto own = config.find("sentence_transformers"); own != config.end() && own->is_object())
       name = own->value("activation_fn", "");

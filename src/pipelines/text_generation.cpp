@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/signals.h"
 #include "base/words.h"
+#include "models/config_tree.h"
 #include "models/hf_keys.h"
 #include "ops/create.h"
 
@@ -51,17 +52,15 @@ std::string to_json(const TextGeneration& g) {
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-GenerationTokens generation_tokens(const std::string& folder, const std::string& config_json,
-                                   const std::string& origin, const Tokenizer* tokenizer) {
-  const Json config = Json::parse(without_python_floats(config_json), nullptr, false);
-  std::string from = origin;
-  Json j = config;
+GenerationTokens generation_tokens(const std::string& folder, const ConfigJson& config,
+                                   const Tokenizer* tokenizer) {
+  std::string from = config.source();
+  Json j = config.tree().json;
   if (const std::string path = join_path(folder, "generation_config.json"); !folder.empty() && exists(path)) {
     j = Json::parse(without_python_floats(read_file(path, 1 << 24)), nullptr, false);
     from = path;
   }
-  if (!j.is_object() || !config.is_object())
-    throw ContentsError("[model] {}: expected an object of settings", from);
+  if (!j.is_object()) throw ContentsError("[model] {}: expected an object of settings", from);
   const auto ids = [&](const Json& where, const std::string& name, const char* key) {
     std::vector<i32> out;
     if (!where.contains(key) || where.at(key).is_null()) return out;
@@ -85,7 +84,8 @@ GenerationTokens generation_tokens(const std::string& folder, const std::string&
   else if (!t.eos.empty())
     t.pad = t.eos[0];
   t.decoder_start = first(ids(j, from, "decoder_start_token_id"));
-  if (!t.decoder_start) t.decoder_start = first(ids(config, origin, "decoder_start_token_id"));
+  if (!t.decoder_start)
+    t.decoder_start = first(ids(config.tree().json, config.source(), "decoder_start_token_id"));
   if (!t.decoder_start) t.decoder_start = first(ids(j, from, "bos_token_id"));
   t.forced_bos = first(ids(j, from, "forced_bos_token_id"));
   t.forced_eos = first(ids(j, from, "forced_eos_token_id"));

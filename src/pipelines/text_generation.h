@@ -16,12 +16,12 @@ namespace redco {
 // A JSON object with the names of the settings, eos_ids, pad_id, ...
 std::string to_json(const TextGeneration& g);
 
-// Ids of special tokens: from generation_config.json in `folder` if it exists, else from the config
-// (`config_json`, named `origin` in messages), else the tokenizer's end token. A decoder begins with
+// Ids of special tokens: from generation_config.json in `folder` if it exists, else from the config, else the
+// tokenizer's end token. A decoder begins with
 // decoder_start_token_id, from either file, else with bos_token_id. Other defaults in a
 // generation_config.json are ignored: the job sets them (GenerationSettings). ContentsError for invalid ids.
-GenerationTokens generation_tokens(const std::string& folder, const std::string& config_json,
-                                   const std::string& origin, const Tokenizer* tokenizer);
+GenerationTokens generation_tokens(const std::string& folder, const ConfigJson& config,
+                                   const Tokenizer* tokenizer);
 
 // UsageError unless the model is a causal language model.
 void require_causal_lm(const Model& model, const char* pipeline);

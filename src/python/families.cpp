@@ -57,7 +57,8 @@ class PythonModel final : public Model {
     const auto [channels, height, width] = py::cast<std::tuple<i64, i64, i64>>(facts["image_shape"]);
     image_shape_ = {channels, height, width};
     task_ = task_named(py::cast<std::string>(facts["task"]));
-    config_json_ = py::cast<std::string>(glue("config_text")(*object_, c.dump()));
+    config_json_ =
+        ConfigJson::parse(py::cast<std::string>(glue("config_text")(*object_, c.dump().text())), c.source());
   }
 
   ModelCache make_cache(const CacheOptions& o) const override {

@@ -12,6 +12,7 @@
 #include "ckpt/peft.h"
 #include "data/index/epoch_order.h"
 #include "data/text/lm_windows.h"
+#include "models/config_tree.h"
 #include "train/checkpoint_files.h"
 #include "train/predictor.h"
 
@@ -121,7 +122,7 @@ std::map<std::string, i64> algorithm_versions() {
 }
 
 std::string saved_config(const Model& model, ckpt::StoredType dtype) {
-  Json j = Json::parse(model.config_json());
+  nlohmann::ordered_json j = model.config().tree().json;
   const char* name = dtype == ckpt::StoredType::bf16 ? "bfloat16" : "float32";
   if (j.contains("torch_dtype")) j["torch_dtype"] = name;
   if (j.contains("dtype") || !j.contains("torch_dtype")) j["dtype"] = name;

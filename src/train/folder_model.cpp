@@ -11,6 +11,7 @@
 #include "base/log_once.h"
 #include "ckpt/manifest.h"
 #include "ckpt/params_io.h"
+#include "models/config_tree.h"
 #include "train/checkpoint.h"
 
 namespace redco {
@@ -19,10 +20,9 @@ namespace {
 
 // UsageError if no loaded shared object has the config's family, but the training that made one of these
 // checkpoints ("": none) had a plugin with it.
-void require_family(const std::string& config_json, const std::vector<std::string>& checkpoints) {
-  const auto config = nlohmann::json::parse(config_json, nullptr, false);
-  const auto type = config.is_object() ? config.find("model_type") : config.end();
-  if (!config.is_object() || type == config.end() || !type->is_string()) return;
+void require_family(const nlohmann::ordered_json& config, const std::vector<std::string>& checkpoints) {
+  const auto type = config.find("model_type");
+  if (type == config.end() || !type->is_string()) return;
   const auto family = type->get<std::string>();
   const auto known = model_families();
   if (std::ranges::find(known, family) != known.end()) return;
@@ -45,12 +45,12 @@ void require_family(const std::string& config_json, const std::vector<std::strin
 
 }  // namespace
 
-std::unique_ptr<Model> make_folder_model(const std::string& folder, const ModelConfigText& config) {
-  require_family(config.json, {folder, config.adapter});
+std::unique_ptr<Model> make_folder_model(const std::string& folder, const FolderConfig& config) {
+  require_family(config.config.tree().json, {folder, config.adapter});
   const auto make = [&](const std::map<std::string, std::string>& more) {
     auto overrides = config.overrides;
     overrides.insert(more.begin(), more.end());
-    return make_model(ModelConfig(config.json, config.origin, overrides, config.ignore_keys, config.places));
+    return make_model(ModelConfig(config.config, overrides, config.ignore_keys, config.places));
   };
   auto model = make({});
   const bool weights = !folder.empty() && (exists(join_path(folder, "model.safetensors")) ||

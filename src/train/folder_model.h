@@ -10,8 +10,8 @@
 
 namespace redco {
 
-struct ModelConfigText {
-  std::string json, origin;                      // the config, and its name in messages
+struct FolderConfig {
+  ConfigJson config;
   std::map<std::string, std::string> overrides;  // key -> JSON text
   std::vector<std::string> ignore_keys;
   ConfigPlaces places = {};
@@ -23,6 +23,6 @@ struct ModelConfigText {
 // tie_word_embeddings. UsageError if no loaded shared object has the config's family, but the training that
 // made `folder` or the adapter had a plugin with it. ContentsError: other tied tensors with different values,
 // and the errors of make_model.
-std::unique_ptr<Model> make_folder_model(const std::string& folder, const ModelConfigText& config);
+std::unique_ptr<Model> make_folder_model(const std::string& folder, const FolderConfig& config);
 
 }  // namespace redco

@@ -152,8 +152,7 @@ class Generations {
 
 void check_generation(const std::string& folder, const Expected& expected, const Model& model,
                       const ParamTree& params, const GenerationChecks& checks) {
-  const GenerationTokens tokens = generation_tokens(folder, read_text(join_path(folder, "config.json")),
-                                                    folder + "/config.json", nullptr);
+  const GenerationTokens tokens = generation_tokens(folder, model.config(), nullptr);
   Generations(expected, model, params, tokens, checks).run();
 }
 

@@ -59,9 +59,7 @@ class Verifier {
       adapter_ = ckpt::read_adapter(folder);
       base_ = ckpt::base_folder(*adapter_, "put the base where it says");
     }
-    const std::string config = join_path(base_, "config.json");
-    model_ = make_folder_model(base_, {read_text(config),
-                                       config,
+    model_ = make_folder_model(base_, {ConfigJson::of_file(join_path(base_, "config.json")),
                                        request_.config_overrides,
                                        request_.ignore_config_keys,
                                        {request_.origins, ""}});

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "assembly/job_params.h"
+#include "models/config_tree.h"
 #include "support/error_text.h"
 #include "support/jobs.h"
 #include "support/ranks.h"
@@ -29,7 +30,7 @@ const std::string kLora = kFixtures + "/lora-gpt2";
 Json config_of(const Words& words) {
   const JobConfig job = job_of("", words);
   const auto tokenizer = job_tokenizer(job);
-  return Json::parse(model_source(job, tokenizer.get()).config_json);
+  return model_source(job, tokenizer.get()).config.tree().json;
 }
 std::string refused(const Words& words) {
   return usage_error([&] { config_of(words); });
@@ -92,13 +93,13 @@ TEST(JobModel, WeightsOfAnotherTaskGetANewHead) {
   };
   const ModelSource other = source("bert-mlm", "");
   EXPECT_TRUE(other.new_head);
-  EXPECT_EQ(Json::parse(other.config_json)["architectures"][0], "BertForSequenceClassification");
+  EXPECT_EQ(other.config.tree().json["architectures"][0], "BertForSequenceClassification");
   EXPECT_FALSE(source("bert-seqcls", "").new_head);
   EXPECT_FALSE(source("bert-seqcls", "3").new_head);
   EXPECT_FALSE(source("deit-teacher", "").new_head);
   const ModelSource more = source("bert-seqcls", "5");
   EXPECT_TRUE(more.new_head);
-  EXPECT_FALSE(Json::parse(more.config_json).contains("id2label"));
+  EXPECT_FALSE(more.config.tree().json.contains("id2label"));
 }
 
 TEST(JobModel, AnAdapterHasABase) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "data/audio/decode_audio.h"
 #include "support/error_text.h"
 #include "support/jobs.h"
 #include "support/temp_dir.h"
@@ -79,6 +80,40 @@ TEST_F(Requests, AFolderOfImagesIsALineForEach) {
   EXPECT_THAT(usage_error([&] { all(job_of("", named)); }), HasSubstr("Remove data.images"));
   EXPECT_THAT(usage_error([&] { all(job({"predict.input=" + (dir / "photos")})); }),
               HasSubstr("is a folder of images, and pipeline lm reads no images. Give a file of JSON lines"));
+}
+
+// Their names are relative to the file with the line, or else to the current folder.
+TEST_F(Requests, ImagesAndRecordingsAreFoundNextToTheirFile) {
+  const std::string fixtures = REDCO_FIXTURES;
+  std::filesystem::create_directories(dir / "in");
+  test::spill(dir / "in/1.png", test::slurp(fixtures + "/images/grey.png"));
+  test::spill(dir / "in/1.wav", test::slurp(fixtures + "/whisper/short.wav"));
+  test::spill(dir / "in/a.jsonl", "{\"image\": \"1.png\"}\n");
+  test::spill(dir / "in/b.jsonl", "{\"audio\": \"1.wav\"}\n");
+  const auto image =
+      all(job_of("", {"pipeline=classification",
+                      "model={arch: vit, hidden_size: 8, num_hidden_layers: 1, num_attention_heads: 2, "
+                      "intermediate_size: 8, image_size: 8, patch_size: 4, num_channels: 1, num_labels: 2}",
+                      "data.resize_images=true", "predict.input=" + (dir / "in/a.jsonl")}));
+  ASSERT_EQ(image.size(), 1u);
+  EXPECT_EQ(image[0].head, R"({"id":0,"image":"1.png"})");
+  if (!reads_audio()) return;
+  const auto sound = all(job_of("", {"pipeline=transcription", "model.path=" + fixtures + "/whisper",
+                                     "predict.input=" + (dir / "in/b.jsonl")}));
+  ASSERT_EQ(sound.size(), 1u);
+  EXPECT_EQ(sound[0].head, R"({"id":0,"audio":"1.wav"})");
+}
+
+TEST_F(Requests, AnImageOrARecordingIsNoFileOfPrompts) {
+  const auto refusal = [&](const char* name) {
+    test::spill(dir / name, "\xff\xd8");
+    return usage_error([&] { all(job({"predict.input=" + (dir / name)})); });
+  };
+  EXPECT_THAT(refusal("x.PNG"), HasSubstr("x.PNG (override 'predict.input="));
+  EXPECT_THAT(refusal("x.PNG"), HasSubstr("is an image; expected a file of prompts. Name it in a line "
+                                          "{\"image\": \"x.PNG\"} of a file with the ending .jsonl"));
+  EXPECT_THAT(refusal("a.b.wav"), HasSubstr("is a recording; expected a file of prompts. Name it in a line "
+                                            "{\"audio\": \"a.b.wav\"}"));
 }
 
 TEST_F(Requests, LinesKeepTheirIds) {

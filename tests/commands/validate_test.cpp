@@ -131,30 +131,38 @@ TEST(Validate, AFolderWithAConfigOnlyHasNoWeightsToCheck) {
 }
 
 // Of a hub folder and of a GGUF file, whose folder is in the user's cache.
-TEST(Validate, EachCommandReadsTheModelsConfigOnce) {
+TEST(Validate, EachCommandReadsAndParsesTheModelsConfigOnce) {
   const test::TempDir dir;
   setenv("XDG_CACHE_HOME", dir.path().c_str(), 1);
   test::spill(dir / "a.txt", "abc\n");
-  const auto reads = [](const std::function<void()>& command) {
+  struct Count {
+    int reads = 0;
+    i64 parses = 0;
+    bool operator==(const Count&) const = default;
+  };
+  const auto count = [](const std::function<void()>& command) {
     int n = 0;
+    const i64 before = ConfigJson::parses();
     sys::set_hook([&](const sys::Call& call) {
       n += call.op == sys::Op::open && !call.creates && call.path.ends_with("/config.json");
       return sys::Verdict{};
     });
     command();
     sys::set_hook({});
-    return n;
+    return Count{n, ConfigJson::parses() - before};
   };
+  const Count once{1, 1};
   const std::string fixtures = REDCO_FIXTURES;
   for (const std::string& model : {fixtures + "/gpt2", fixtures + "/gguf/gpt2.gguf"}) {
     Words words = training_of(gguf::folder_of(model));
     words.push_back("data.train=" + (dir / "a.txt"));
     words.push_back("predict.prompt=x");
     words.push_back("train.lora.rank=1");
-    EXPECT_EQ(reads([&] { validate_job({}, words); }), 1) << model;
-    EXPECT_EQ(reads([&] { plan_job(job_of("", words)); }), 1) << model;
-    EXPECT_EQ(reads([&] { preflight(job_of("", words), JobUse::train); }), 1) << model;
-    EXPECT_EQ(reads([&] { preflight(job_of("", words), JobUse::predict); }), 1) << model;
+    words.push_back("model.resize_embeddings=true");
+    EXPECT_TRUE(count([&] { validate_job({}, words); }) == once) << model;
+    EXPECT_TRUE(count([&] { plan_job(job_of("", words)); }) == once) << model;
+    EXPECT_TRUE(count([&] { preflight(job_of("", words), JobUse::train); }) == once) << model;
+    EXPECT_TRUE(count([&] { preflight(job_of("", words), JobUse::predict); }) == once) << model;
   }
   unsetenv("XDG_CACHE_HOME");
 }

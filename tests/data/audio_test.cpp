@@ -111,7 +111,8 @@ TEST_F(Audio, DamagedFilesAreErrors) {
     return error_text<ContentsError>([&] { decoded(bytes); });
   };
   EXPECT_THAT(refused(""), HasSubstr("x.wav: the file is empty"));
-  EXPECT_THAT(refused("no sound"), HasSubstr("x.wav: not a recording that libsndfile reads"));
+  EXPECT_THAT(refused("no sound"), ::testing::AllOf(HasSubstr("x.wav: not a recording that libsndfile reads"),
+                                                    ::testing::Not(HasSubstr(".. It begins"))));
   EXPECT_THAT(refused(wav("", 1, 16, 1, kRate)), HasSubstr("x.wav: the recording has no samples"));
   EXPECT_THAT(refused(wav(std::string(40, '\xff'), 3, 32, 1, kRate)), HasSubstr("not finite"));
   EXPECT_THAT(refused(wav(std::string(40, '\1'), 1, 16, 1, 3)), HasSubstr("1 channels at 3 Hz; expected"));

@@ -44,7 +44,7 @@ struct Loaded {
     ckpt::load_params(
         params, ckpt::ModelFiles::open(folder(name)),
         [&](const std::string& n) { return model->canonical_name(n); }, model->params().aliases);
-    tokens = generation_tokens(folder(name), text_of(config), config, nullptr);
+    tokens = generation_tokens(folder(name), ConfigJson::of_file(config), nullptr);
   }
 };
 

@@ -97,6 +97,8 @@ TEST(JobConfig, CounterpartsOfOtherNamesAreKeys) {
   EXPECT_THAT(refused({"eval.generation.do_sample=true"}),
               HasSubstr("redco's key is eval.generation.temperature (0 chooses"));
   EXPECT_THAT(refused({"model.name_or_path=gpt2"}), HasSubstr("redco's key is model.path"));
+  EXPECT_THAT(refused({"train.steps=5"}), HasSubstr("redco's key is train.max_steps"));
+  EXPECT_THAT(refused({"eval.steps=5"}), HasSubstr("redco's key is eval.every_n_steps"));
 }
 
 TEST(JobConfig, ALargeExampleIsRead) {

@@ -321,7 +321,7 @@ TEST(TwoStacks, AHeadThatDiffersFromTheEmbeddingIsUntied) {
   const std::string v1_1 = fixture("t5-v1_1"), tied = fixture("t5-duplicated-names");
   const auto open = [](const std::string& folder, const std::string& config,
                        const std::map<std::string, std::string>& overrides = {}) {
-    return make_folder_model(folder, {read_text(config), config, overrides, {}});
+    return make_folder_model(folder, {ConfigJson::of_file(config), overrides, {}});
   };
   const auto v5 = open(v1_1, v1_1 + "/config.v5.json");
   EXPECT_FALSE(v5->params().aliases.count("lm_head.weight"));

@@ -173,6 +173,51 @@ TEST(Heads, RepeatAndSumPassCheckOp) {
       {"hidden", {w}, [](const Xs& x) { return repeat_heads(x[0], 2, 2, on_mp(Placement::sharded(1))); }});
 }
 
+// Every pair of cuts of the heads, also in units that don't line up, and every pair of wishes.
+TEST(Heads, AreRepeatedAndSummedOnEveryPairOfCuts) {
+  constexpr i64 kWidth = 2, kRepeats = 2;
+  const Shape few{8}, many{kRepeats * 8};
+  const std::vector<double> w = Random(1).values(8), g = Random(2).values(kRepeats * 8);
+  std::vector<double> repeated(g.size()), summed(w.size());
+  for (i64 i = 0; i < kRepeats * 8; ++i) {
+    const i64 from = i / (kWidth * kRepeats) * kWidth + i % kWidth;
+    repeated[i] = w[from];
+    summed[from] += g[i];
+  }
+  const std::vector<Placement> cuts = {{},
+                                       Placement::partial(),
+                                       Placement::sharded(0, 1),
+                                       Placement::sharded(0, kWidth),
+                                       Placement::sharded(0, 2 * kWidth),
+                                       Placement::sharded(0, 3 * kWidth)};
+  const auto check = [&](const Mesh& mesh, Axis other) {
+    on_mesh(mesh, [&](Context&) {
+      const auto layout = [&](const Placement& p, const Placement& q) {
+        Layout l = on_mp(p);
+        l[other] = q;
+        return l;
+      };
+      for (const Placement& p : cuts)
+        for (const Placement& q : cuts) {
+          const Layout l = layout(p, q);
+          // Sums of at most two numbers and, where they are Partial, of their parts.
+          ASSERT_LT(distance(to_values(sum_heads(place(many, g, l), kWidth, kRepeats)), summed), 1e-12)
+              << to_string(l, mesh);
+          for (const Placement& wish : cuts)
+            for (const Placement& other_wish : cuts) {
+              const Layout like = layout(wish, other_wish);
+              ASSERT_LT(distance(to_values(repeat_heads(place(few, w, l), kWidth, kRepeats, like)), repeated),
+                        1e-12)
+                  << to_string(l, mesh) << " like " << to_string(like, mesh);
+            }
+        }
+    });
+  };
+  check(Mesh(2, 2), Axis::dp);
+  check(Mesh(3, 2), Axis::dp);
+  check(Mesh(1, 2, {{"sp", 2, AxisRole::model}}), Axis(2));
+}
+
 TEST(Reduce, SumMeanAndMaxPassCheckOp) {
   check_op({"sum", {{{2, 3, 4}}}, [](const Xs& x) { return sum(x[0], {1}); }});
   check_op({"sum keepdim", {{{2, 3, 4}}}, [](const Xs& x) { return sum(x[0], {0, -1}, true); }});

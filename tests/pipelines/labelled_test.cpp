@@ -12,6 +12,7 @@
 #include "assembly/job_pipeline.h"
 #include "base/error.h"
 #include "data/builtin/drawn_images.h"
+#include "models/config_tree.h"
 #include "pipelines/pipelines.h"
 #include "support/error_text.h"
 #include "support/ranks.h"
@@ -287,13 +288,13 @@ TEST_F(LabelledJobs, WeightsOfAnotherTaskGetANewHead) {
     const Json config = Json::parse(slurp(kFixtures + "/bert-mlm/config.json"));
     ModelSource source = training_source(j, nullptr);
     EXPECT_TRUE(source.new_head);
-    EXPECT_EQ(Json::parse(source.config_json).at("architectures"), Json({"BertForSequenceClassification"}));
+    EXPECT_EQ(source.config.tree().json.at("architectures"), Json({"BertForSequenceClassification"}));
     const auto model = make_job_model(j, source);
     const ParamTree params = make_job_params(j, source, model.get(), model->params());
     const auto head = to_values(params["classifier.weight"]);
     EXPECT_NE(head[0], 0);
     // The encoder's weights are those of the folder.
-    ModelSource masked{.folder = source.folder, .config_json = config.dump(), .origin = "config.json"};
+    ModelSource masked{.folder = source.folder, .config = ConfigJson::parse(config.dump(), "config.json")};
     JobConfig lm = j;
     lm.pipeline = "lm";
     const auto base = make_job_model(lm, masked);
@@ -315,7 +316,7 @@ TEST_F(LabelledJobs, WeightsOfAnotherTaskGetANewHead) {
         load_job({}, {"pipeline=classification", "model.path=" + *adapted.workdir + "/checkpoints/last"});
     const ModelSource source = model_source(saved, nullptr);
     const auto model = make_job_model(saved, source);
-    EXPECT_EQ(Json::parse(source.config_json).at("id2label"), Json({{"0", "x"}, {"1", "y"}, {"2", "z"}}));
+    EXPECT_EQ(source.config.tree().json.at("id2label"), Json({{"0", "x"}, {"1", "y"}, {"2", "z"}}));
     EXPECT_EQ(to_values(make_job_params(saved, source, model.get(), model->params())["classifier.weight"]),
               after);
   });

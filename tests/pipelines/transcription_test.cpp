@@ -45,7 +45,7 @@ struct SpeechJob {
     if (folder.empty())
       g.tokens = {.eos = {256}, .pad = 256, .decoder_start = 256};
     else
-      g.tokens = generation_tokens(folder, model->config_json(), "test", tokenizer.get());
+      g.tokens = generation_tokens(folder, model->config(), tokenizer.get());
     settings->eval.n_outputs = 2;
     pipeline->model = model.get();
     pipeline->tokenizer = tokenizer.get();

@@ -14,6 +14,11 @@
 
 namespace redco {
 
+const std::vector<std::string>& audio_endings() {
+  static const std::vector<std::string> kEndings = {"wav", "flac", "mp3", "ogg"};
+  return kEndings;
+}
+
 bool is_audio(std::string_view bytes) {
   if (bytes.size() < 12) return false;
   if (bytes.starts_with("RIFF")) return bytes.substr(8, 4) == "WAVE";
@@ -106,11 +111,13 @@ std::vector<float> decode_audio(std::string_view bytes, i64 rate, i64 most, cons
   SF_INFO info{};
   const std::unique_ptr<SNDFILE, int (*)(SNDFILE*)> file(sf_open_virtual(&io, SFM_READ, &info, &source),
                                                          sf_close);
-  if (!file)
+  if (!file) {
+    std::string why = sf_strerror(nullptr);
+    while (why.ends_with('.')) why.pop_back();
     throw ContentsError(
-        "{}: not a recording that libsndfile reads (WAV, FLAC, Ogg, MP3, ...): {}. It begins "
-        "with \"{}\"",
-        where, excerpt(sf_strerror(nullptr)), excerpt(bytes.substr(0, 16), 16));
+        "{}: not a recording that libsndfile reads (WAV, FLAC, Ogg, MP3, ...): {}. It begins with \"{}\"",
+        where, excerpt(why), excerpt(bytes.substr(0, 16), 16));
+  }
   if (info.samplerate < kLeastRate || info.samplerate > kMostRate || info.channels < 1 ||
       info.channels > kMostChannels)
     throw ContentsError("{}: {} channels at {} Hz; expected 1 to {} channels at {} to {} Hz", where,

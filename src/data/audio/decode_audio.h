@@ -15,6 +15,9 @@ bool reads_audio();
 // UsageError with the packages that the build lacked, unless reads_audio().
 void require_audio();
 
+// The endings of recordings' names, without the dot. Outside of archives the bytes of a file decide.
+const std::vector<std::string>& audio_endings();
+
 // Whether the first bytes are those of a WAV, FLAC, Ogg or MP3 file.
 bool is_audio(std::string_view bytes);
 

@@ -1,6 +1,6 @@
 #include "data/text/webdataset.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log_once.h"
 #include "base/words.h"
+#include "data/audio/decode_audio.h"
 #include "data/images/image_folder.h"
 #include "data/text/example_json.h"
 
@@ -61,7 +62,7 @@ bool WebdatasetSamples::next(std::string& json) {
     };
     if (is_image_name("x." + ending)) {
       sample["image"] = place("images");
-    } else if (ending == "wav" || ending == "flac" || ending == "mp3" || ending == "ogg") {
+    } else if (std::ranges::find(audio_endings(), ending) != audio_endings().end()) {
       sample["audio"] = place("recordings");
     } else if (ending == "txt") {
       sample["text"] = sample["caption"] = text();
@@ -82,8 +83,8 @@ bool WebdatasetSamples::next(std::string& json) {
       log_once(
           LogLevel::info,
           fmt::format(
-              "[data] {}: files .{} are not read; expected images, recordings (.wav, .flac, .mp3, .ogg), .txt, .cls and .json",
-              members_.path(), excerpt(ending)));
+              "[data] {}: files .{} are not read; expected images, recordings (.{}), .txt, .cls and .json",
+              members_.path(), excerpt(ending), fmt::join(audio_endings(), ", .")));
     }
   }
   if (!any) return false;

@@ -2,6 +2,7 @@
 #include "models/decoder/decoder.h"
 #include "models/decoder/latent_attention.h"
 #include "models/decoder/mixture.h"
+#include "models/decoder/recurrent_mixers.h"
 #include "models/xielu.h"
 
 namespace redco {
@@ -31,11 +32,7 @@ void Decoder::declare_mixer(SpecBuilder& b, i64 i) const {
   if (mixer == Mixer::none) return;
   declare_norm(b, h, n.attention_norm);
   if (attends(mixer)) declare_attention(b, h);
-  if (mixer == Mixer::mamba || mixer == Mixer::attention_and_mamba)
-    declare_mamba(b, h + "." + n.mamba, arch_.width, *arch_.mamba);
-  if (mixer == Mixer::delta) declare_delta(b, h + "." + n.delta, arch_.width, *arch_.delta);
-  if (mixer == Mixer::selective) declare_selective(b, h + "." + n.selective, arch_.width, *arch_.selective);
-  if (mixer == Mixer::conv) declare_short_conv(b, h + "." + n.conv, arch_.width, *arch_.conv);
+  if (const RecurrentMixer* const r = recurrent_mixer(mixer)) r->declare(b, h + "." + n.*r->name, arch_);
   declare_norm(b, h, n.attention_out_norm);
 }
 

@@ -9,8 +9,7 @@
 #include "models/attention_block.h"
 #include "models/decoder/latent_attention.h"
 #include "models/decoder/mixture.h"
-#include "models/delta_mixer.h"
-#include "models/mamba_mixer.h"
+#include "models/decoder/recurrent_mixers.h"
 #include "models/xielu.h"
 #include "nn/cache.h"
 #include "ops/elementwise.h"
@@ -156,24 +155,16 @@ Tensor Decoder::parallel_block(const ParamTree& p, const DecoderInputs& in, cons
 Tensor Decoder::mixer(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,
                       const Tensor& x) const {
   const Mixer kind = arch_.layers[i].mixer;
-  if (kind == Mixer::attention) return attention(p, in, o, i, x);
-  if (kind == Mixer::attention_and_mamba) {
-    const Tensor all = gather_tokens(o, x),
-                 state = mamba_mixer(p, layer(i) + "." + arch_.names.mamba, *arch_.mamba, o,
-                                     static_cast<size_t>(n_layers() + i), all, in.key_mask);
-    const Tensor attended = attention(p, in, o, i, scaled(all, arch_.attention_in_scale));
-    return add({state, scaled(attended, arch_.attention_out_scale)});
-  }
+  const RecurrentMixer* const recurrence = recurrent_mixer(kind);
+  if (!recurrence) return attention(p, in, o, i, x);
   const Tensor all = gather_tokens(o, x);
-  const std::string h = layer(i) + ".";
-  const auto cached = static_cast<size_t>(i);
-  if (kind == Mixer::delta)
-    return delta_mixer(p, h + arch_.names.delta, *arch_.delta, o, cached, all, in.key_mask);
-  if (kind == Mixer::selective)
-    return selective_mixer(p, h + arch_.names.selective, *arch_.selective, o, cached, all, in.key_mask);
-  if (kind == Mixer::conv)
-    return short_conv_mixer(p, h + arch_.names.conv, *arch_.conv, o, cached, all, in.key_mask);
-  return mamba_mixer(p, h + arch_.names.mamba, *arch_.mamba, o, cached, all, in.key_mask);
+  // The states of mixers that run next to attention follow the caches of all layers.
+  const i64 cached = attends(kind) ? n_layers() + i : i;
+  const Tensor y = recurrence->apply(p, layer(i) + "." + arch_.names.*recurrence->name, arch_, o,
+                                     static_cast<size_t>(cached), all, in.key_mask);
+  if (!attends(kind)) return y;
+  const Tensor attended = attention(p, in, o, i, scaled(all, arch_.attention_in_scale));
+  return add({y, scaled(attended, arch_.attention_out_scale)});
 }
 
 Tensor Decoder::attention(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "models/config_tree.h"
 #include "models/decoder/decoder.h"
 #include "models/positions.h"
 #include "nn/cache_forms.h"
@@ -73,9 +74,9 @@ class DecoderModel : public Model {
     decoder_.declare(b);
     config_json_ = c.dump();
     if (saved_as.empty()) return;
-    nlohmann::ordered_json json = nlohmann::ordered_json::parse(config_json_);
+    nlohmann::ordered_json json = config_json_.tree().json;
     json["architectures"] = {saved_as};
-    config_json_ = json.dump(2) + "\n";
+    config_json_ = config_json_.with(ConfigTree{json});
   }
 
   // Keys and values, or the state of a recurrence.
