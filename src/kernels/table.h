@@ -106,14 +106,12 @@ struct Kernels {
 
   // ---- Fused; where one is missing, the op is composed of the kernels above ----
   // Linear layers with one input, all in one call: bf16, x [..., K], weights [N_i, K] (f32 or a storage
-  // type), biases [N_i] or absent, u [..., r_i] and v [N_i, r_i] (lists that may be empty, with absent ones),
-  // y_i [..., N_i] = x w_i^T + u_i v_i^T + b_i, workspace (f32). input_gradient: bf16, g_i
+  // type), biases [N_i] or absent, y_i [..., N_i] = x w_i^T + b_i, workspace (f32). input_gradient: bf16, g_i
   // [..., N_i], weights, dx = sum over i of g_i w_i, workspace. weight_gradients: bf16, g_i, x, dw_i = g_i^T
   // x, workspace. x, g, y and dx are f32 or bf16, or everything is f64. bf16: products may read their
   // operands rounded to bf16.
-  Kernel<bool, View, Views, Views, Views, Views, Views, View> linear{"linear", Takes::any};
-  i64 (*linear_workspace)(bool bf16, const View& x, const Views& weights, const Views& u, const Views& v,
-                          const Views& y) = nullptr;
+  Kernel<bool, View, Views, Views, Views, View> linear{"linear", Takes::any};
+  i64 (*linear_workspace)(bool bf16, const View& x, const Views& weights, const Views& y) = nullptr;
   Kernel<bool, Views, Views, View, View> linear_input_gradient{"linear_input_gradient", Takes::any};
   i64 (*linear_input_gradient_workspace)(bool bf16, const Views& g, const Views& weights,
                                          const View& dx) = nullptr;

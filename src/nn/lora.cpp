@@ -218,7 +218,6 @@ Tensors adapted_layers(const ParamTree& p, const std::vector<AdaptedLayer>& laye
   if (!p.any_adapters()) return linear(x, weights, biases);
   SmallVector<LowRank, 3> updates;
   SmallVector<double, 3> dropouts;
-  bool drops = false;
   for (const AdaptedLayer& l : layers) {
     const std::string a = l.name.prefix + ".lora_A.weight";
     const ParamSpec* const spec = p.find_spec(a);
@@ -227,9 +226,7 @@ Tensors adapted_layers(const ParamTree& p, const std::vector<AdaptedLayer>& laye
     if (!spec) continue;
     const Tensor& b = p[LayerName(l.name.prefix + ".lora_B", l.name.part).weight()];
     updates.back() = {p[a], l.as_weight ? l.as_weight(b) : b, spec->adapter.scale};
-    drops = drops || dropouts.back() > 0;
   }
-  if (!drops) return linear(x, weights, biases, updates);
   Tensors y = linear(x, weights, biases);
   for (std::size_t i = 0; i < layers.size(); ++i)
     // All parts of a fused projection share one A, and so one input and one draw.

@@ -95,41 +95,21 @@ class Composed {
 struct Linears {
   Tensors w, bias;  // of equal number; a bias may be undefined
   Sums sums = Sums::cheapest;
-  SmallVector<LowRank, 3> updates{};  // empty, or one for each weight, which may be undefined
   i64 count() const { return static_cast<i64>(w.size()); }
 };
 
-// Whose update it is, and its factor.
-struct UpdateOf {
-  std::size_t weight;
-  double scale;
-};
-SmallVector<UpdateOf, 3> updates_of(const Linears& l) {
-  SmallVector<UpdateOf, 3> out;
-  for (std::size_t i = 0; i < l.updates.size(); ++i)
-    if (l.updates[i].a.defined()) out.push_back({i, l.updates[i].scale});
-  return out;
-}
-
-// Terms of the gradient of a product's input besides those of its weights.
-struct UpdateGradients {
-  Tensors du, a;
-};
-
 Tensors product(const Tensor& x, const Linears& l);
-Tensors product_vjp(const Vjp& v, Sums sums, int n, const SmallVector<UpdateOf, 3>& updates);
-Tensor input_gradient(const Tensors& g, const Tensors& w, Sums sums, const UpdateGradients& updates = {});
+Tensors product_vjp(const Vjp& v, Sums sums, int n);
+Tensor input_gradient(const Tensors& g, const Tensors& w, Sums sums);
 Tensors weight_gradients(const Tensors& g, const Tensor& x, Sums sums,
                          const SmallVector<GradientRoom, 3>& rooms = {});
 
-// y_i = x w_i^T + u_i b_i^T + bias_i; us and bs are empty, or undefined where a term is absent.
-void run_linear(OpCall& op, const Tensor& x, const Tensors& w, const Tensors& bias, const Tensors& us,
-                const Tensors& bs, const Tensors& y) {
+// y_i = x w_i^T + bias_i, where biases may be undefined.
+void run_linear(OpCall& op, const Tensor& x, const Tensors& w, const Tensors& bias, const Tensors& y) {
   if (!Context::current().has(&Kernels::linear)) {
     for (std::size_t i = 0; i < y.size(); ++i) {
       Composed sum(op, y[i]);
       sum.add(x, false, w[i], true);
-      if (!us.empty() && us[i].defined()) sum.add(us[i], false, bs[i], true);
       if (bias[i].defined()) sum.add_bias(bias[i]);
       sum.finish();
     }
@@ -138,13 +118,11 @@ void run_linear(OpCall& op, const Tensor& x, const Tensors& w, const Tensors& bi
   const bool bf16 = computed_type(x) == DType::bf16;
   const View rows = as_matrix(x);
   const Views out = matrices(y);
-  Views weights, biases, of_u, of_b;
+  Views weights, biases;
   for (const Tensor& t : w) weights.push_back(t);
   for (const Tensor& t : bias) biases.push_back(t);
-  for (const Tensor& t : us) of_u.push_back(t.defined() ? as_matrix(t) : View());
-  for (const Tensor& t : bs) of_b.push_back(t);
-  const i64 room = op.kernels().linear_workspace(bf16, rows, weights, of_u, of_b, out);
-  op.run(&Kernels::linear, bf16, rows, weights, biases, of_u, of_b, out, OpCall::workspace(room, DType::f32));
+  const i64 room = op.kernels().linear_workspace(bf16, rows, weights, out);
+  op.run(&Kernels::linear, bf16, rows, weights, biases, out, OpCall::workspace(room, DType::f32));
 }
 
 Tensors product(const Tensor& x, const Linears& l) {
@@ -164,69 +142,31 @@ Tensors product(const Tensor& x, const Linears& l) {
     accepts.stored |= u64{1} << (i + 1);
   }
   for (const Tensor& b : l.bias) inputs.push_back(b);
-  const SmallVector<UpdateOf, 3> updates = updates_of(l);
-  const std::size_t m = updates.size();
-  const auto add_update_input = [&](const Tensor& t) {
-    accepts.stored |= u64{1} << inputs.size();
-    inputs.push_back(t);
-  };
-  i64 mask = 0;
-  for (const auto& [i, factor] : updates) {
-    const LowRank& u = l.updates[i];
-    REDCO_CHECK(u.a.rank() == 2 && u.a.shape()[1] == l.w[i].shape()[1] &&
-                    u.b.shape() == Shape({l.w[i].shape()[0], u.a.shape()[0]}),
-                "[linear] shapes do not match: weight {} and its low-rank update {}, {}", describe(l.w[i]),
-                describe(u.a), describe(u.b));
-    mask |= i64{1} << i;
-    counts.push_back(numel(x.shape()) / std::max<i64>(1, x.shape().back()) * u.a.shape()[0]);
-    add_update_input(u.a);
-  }
-  for (const UpdateOf& u : updates) add_update_input(l.updates[u.weight].b);
-  const ProductInputs at{{static_cast<int>(n), static_cast<int>(m)}};
+  const ProductInputs at{static_cast<int>(n)};
   OpCall op("linear", inputs, accepts);
   op.choose(counts, linear_strategies,
-            {.attributes = {static_cast<i64>(l.sums), at.n, at.m, mask}, .stationary = stationary});
+            {.attributes = {static_cast<i64>(l.sums), at.n}, .stationary = stationary});
   const Tensor& in = op.in(at.x);
   const DType type = computed_type(in);
-  Tensors y, us;
+  Tensors y;
   Shape shape = x.shape();
   for (const Tensor& w : l.w) {
     shape.back() = w.shape()[0];
     y.push_back(op.output(shape, type, x.hidden()));
     op.flops(2.0 * y.back().local_numel() * in.local().back());
   }
-  for (const auto& [i, factor] : updates) {
-    shape.back() = l.updates[i].a.shape()[0];
-    us.push_back(op.output(shape, type, x.hidden()));
-    op.flops(2.0 * us.back().local_numel() * (in.local().back() + y[i].local().back()));
-  }
-  const Tensors w = some_inputs(op, at.w(0), n), bias = some_inputs(op, at.bias(0), n),
-                as = some_inputs(op, at.a(0), m), bs = some_inputs(op, at.b(0), m);
+  const Tensors w = some_inputs(op, at.w(0), n), bias = some_inputs(op, at.bias(0), n);
   if (InputSquares* squares = InputSquares::current())
     for (const Tensor& t : l.w) squares->add(t, in);
-  if (m > 0) run_linear(op, in, as, Tensors(m), {}, {}, us);
-  Tensors u_of(m > 0 ? n : 0), b_of(u_of.size());
-  for (std::size_t k = 0; k < m; ++k) {
-    const auto& [i, factor] = updates[k];
-    Context::current().constant(factor);
-    op.run(&Kernels::affine, us[k], us[k], factor, 0);
-    u_of[i] = us[k];
-    b_of[i] = bs[k];
-  }
-  run_linear(op, in, w, bias, u_of, b_of, y);
+  run_linear(op, in, w, bias, y);
 
   // Only the gradients of the weights need x.
   bool trained = false;
   for (const Tensor& t : l.w) trained = trained || t.node();
-  for (const UpdateOf& u : updates) trained = trained || l.updates[u.weight].a.node();
   Tensors saved = {trained ? x : Tensor()};
   for (const Tensor& t : l.w) saved.push_back(t);
-  for (const UpdateOf& u : updates) saved.push_back(l.updates[u.weight].a);
-  for (const UpdateOf& u : updates) saved.push_back(l.updates[u.weight].b);
-  for (const Tensor& t : us) saved.push_back(t);
-  op.record(std::move(saved), [sums = l.sums, n, updates](const Vjp& v) {
-    return product_vjp(v, sums, static_cast<int>(n), updates);
-  });
+  op.record(std::move(saved),
+            [sums = l.sums, n](const Vjp& v) { return product_vjp(v, sums, static_cast<int>(n)); });
   return y;
 }
 
@@ -258,19 +198,16 @@ class WeightGradients {
   SmallVector<GradientRoom, 3> rooms_;
 };
 
-// The products of updates never reduce a Partial operand: their sums are Partial like those of the weights.
-Tensors product_vjp(const Vjp& v, Sums sums, int n, const SmallVector<UpdateOf, 3>& updates) {
-  const ProductCounts counts{n, static_cast<int>(updates.size())};
-  const ProductInputs at{counts};
-  const ProductSaved saved{counts};
-  Tensors d(static_cast<std::size_t>(at.size())), all_g(static_cast<std::size_t>(n)), gs, ws;
+Tensors product_vjp(const Vjp& v, Sums sums, int n) {
+  const ProductInputs at{n};
+  const ProductSaved saved;
+  Tensors d(static_cast<std::size_t>(at.size())), gs, ws;
   const auto of = [&](int input) -> Tensor& { return d[static_cast<std::size_t>(input)]; };
   const Tensor x = v.saved(saved.x);
-  WeightGradients of_w(v, x), of_a(v, x);
+  WeightGradients of_w(v, x);
   for (int i = 0; i < n; ++i) {
     if (!v.g(at.y(i)).defined()) continue;
     const Tensor w = v.saved(saved.w(i)), g = with_all_rows(v.g(at.y(i)), w);
-    all_g[static_cast<std::size_t>(i)] = g;
     gs.push_back(g);
     ws.push_back(w);
     const int bias = at.bias(i);
@@ -278,40 +215,12 @@ Tensors product_vjp(const Vjp& v, Sums sums, int n, const SmallVector<UpdateOf, 
     of_w.add(at.w(i), g);
   }
   of_w.write(d, sums);
-  UpdateGradients of_x;
-  for (int k = 0; k < counts.m; ++k) {
-    const Tensor g = all_g[updates[k].weight], u = v.saved(saved.u(k));
-    // u has a cotangent if a gradient that was computed from it is differentiated.
-    Tensor du = v.g(at.u(k));
-    if (g.defined()) {
-      WeightGradients of_b(v, u);
-      of_b.add(at.b(k), g);
-      of_b.write(d, Sums::partial);
-      const Tensor part = input_gradient({g}, {v.saved(saved.b(k))}, Sums::partial);
-      du = du.defined() ? du + part : part;
-    }
-    if (!du.defined()) continue;
-    du = scale(du, updates[k].scale);
-    of_a.add(at.a(k), du);
-    of_x.du.push_back(du);
-    of_x.a.push_back(v.saved(saved.a(k)));
-  }
-  of_a.write(d, Sums::partial);
-  if (!v.needs(at.x)) return d;
-  if (!v.create_graph() && !gs.empty()) {
-    of(at.x) = input_gradient(gs, ws, sums, of_x);
-    return d;
-  }
-  Tensors parts;
-  if (!gs.empty()) parts.push_back(input_gradient(gs, ws, sums));
-  for (std::size_t k = 0; k < of_x.du.size(); ++k)
-    parts.push_back(input_gradient({of_x.du[k]}, {of_x.a[k]}, Sums::partial));
-  if (!parts.empty()) of(at.x) = add(parts);
+  if (v.needs(at.x) && !gs.empty()) of(at.x) = input_gradient(gs, ws, sums);
   return d;
 }
 
-Tensor input_gradient(const Tensors& g, const Tensors& w, Sums sums, const UpdateGradients& updates) {
-  const std::size_t n = g.size(), m = updates.du.size();
+Tensor input_gradient(const Tensors& g, const Tensors& w, Sums sums) {
+  const std::size_t n = g.size();
   Tensors inputs = g;
   SmallVector<int, 4> stationary;
   Accepts accepts = Accepts::activations();
@@ -322,24 +231,15 @@ Tensor input_gradient(const Tensors& g, const Tensors& w, Sums sums, const Updat
     stationary.push_back(static_cast<int>(n + i));
     accepts.stored |= u64{1} << (n + i);
   }
-  for (const Tensor& t : updates.du) inputs.push_back(t);
-  for (const Tensor& t : updates.a) {
-    accepts.stored |= u64{1} << inputs.size();
-    inputs.push_back(t);
-  }
   Shape shape = g[0].shape();
   shape.back() = w[0].shape()[1];
-  const InputGradientInputs at{{static_cast<int>(n), static_cast<int>(m)}};
+  const InputGradientInputs at{static_cast<int>(n)};
   OpCall op("linear_input_gradient", inputs, accepts);
   op.choose({numel(shape)}, input_gradient_strategies,
-            {.attributes = {static_cast<i64>(sums), at.n, at.m}, .stationary = stationary});
+            {.attributes = {static_cast<i64>(sums), at.n}, .stationary = stationary});
   const DType type = computed_type(op.in(at.g(0)));
   Tensor dx = op.output(shape, type, g[0].hidden());
-  Tensors gs = some_inputs(op, at.g(0), n), ws = some_inputs(op, at.w(0), n);
-  for (int k = 0; k < at.m; ++k) {
-    gs.push_back(op.in(at.du(k)));
-    ws.push_back(op.in(at.a(k)));
-  }
+  const Tensors gs = some_inputs(op, at.g(0), n), ws = some_inputs(op, at.w(0), n);
   for (const Tensor& t : gs) op.flops(2.0 * dx.local_numel() * t.local().back());
   if (Context::current().has(&Kernels::linear_input_gradient)) {
     const bool bf16 = type == DType::bf16;
@@ -351,10 +251,6 @@ Tensor input_gradient(const Tensors& g, const Tensors& w, Sums sums, const Updat
     Composed sum(op, dx);
     for (std::size_t i = 0; i < gs.size(); ++i) sum.add(gs[i], false, ws[i], false);
     sum.finish();
-  }
-  if (m > 0) {
-    op.no_gradient();
-    return dx;
   }
   Tensors saved = g;
   for (const Tensor& t : w) saved.push_back(t);
@@ -399,7 +295,7 @@ Tensors weight_gradients(const Tensors& g, const Tensor& x, Sums sums,
   }
   OpCall op("linear_weight_gradient", inputs, Accepts::activations());
   op.choose(counts, weight_gradient_strategies,
-            {.attributes = {static_cast<i64>(sums), static_cast<i64>(n), 0}});
+            {.attributes = {static_cast<i64>(sums), static_cast<i64>(n)}});
   constexpr WeightGradientInputs at;
   const Tensor& in = op.in(at.x);
   const bool bf16 = computed_type(in) == DType::bf16;
@@ -444,20 +340,13 @@ bool simple(const Tensor& w, const Tensor& bias) {
 
 }  // namespace
 
-Tensors linear(const Tensor& x, const Tensors& w, const Tensors& bias,
-               const SmallVector<LowRank, 3>& updates) {
-  REDCO_CHECK(w.size() == bias.size() && (updates.empty() || updates.size() == w.size()),
-              "[linear] {} weights, {} biases, {} low-rank updates", w.size(), bias.size(), updates.size());
+Tensors linear(const Tensor& x, const Tensors& w, const Tensors& bias) {
+  REDCO_CHECK(w.size() == bias.size(), "[linear] {} weights, {} biases", w.size(), bias.size());
   bool together = cut_alike(w);
   for (std::size_t i = 0; i < w.size(); ++i) together = together && simple(w[i], bias[i]);
-  for (const LowRank& u : updates)
-    together = together && (!u.a.defined() || (u.a.rank() == 2 && u.b.rank() == 2));
-  if (together) return product(x, {.w = w, .bias = bias, .updates = updates});
+  if (together) return product(x, {.w = w, .bias = bias});
   Tensors y;
-  for (std::size_t i = 0; i < w.size(); ++i) {
-    y.push_back(linear(x, w[i], bias[i]));
-    if (!updates.empty()) y.back() = add_low_rank(y.back(), x, updates[i]);
-  }
+  for (std::size_t i = 0; i < w.size(); ++i) y.push_back(linear(x, w[i], bias[i]));
   return y;
 }
 Tensor add_low_rank(const Tensor& y, const Tensor& x, const LowRank& u) {

@@ -18,9 +18,7 @@ struct LowRank {
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias = {});
 // Several layers with the same input, as one call: y_i = x W_i^T + bias_i, where biases may be undefined.
 // Weights that are placed alike are one op, with one product for dx.
-// updates: empty, or one for each layer.
-Tensors linear(const Tensor& x, const Tensors& w, const Tensors& bias,
-               const SmallVector<LowRank, 3>& updates = {});
+Tensors linear(const Tensor& x, const Tensors& w, const Tensors& bias);
 // y + scale x A^T B^T, where x may be another input than that of y's layer. A Partial x is not reduced.
 Tensor add_low_rank(const Tensor& y, const Tensor& x, const LowRank& update);
 // The same as the first without bias, but a Partial x is never reduced, neither here nor in gradients. Its

@@ -7,10 +7,7 @@ namespace redco {
 namespace {
 
 Sums sums_of(const OpCall::Strategies& s) { return static_cast<Sums>(s.attribute(0)); }
-ProductCounts counts_of(const OpCall::Strategies& s) {
-  return {static_cast<int>(s.attribute(1)), static_cast<int>(s.attribute(2))};
-}
-bool has_update(const OpCall::Strategies& s, int weight) { return (s.attribute(3) >> weight & 1) != 0; }
+int weights_of(const OpCall::Strategies& s) { return static_cast<int>(s.attribute(1)); }
 
 using Placements = OpCall::Strategies::Placements;
 Placements repeated(const Placement& p, int n) { return Placements(static_cast<std::size_t>(n), p); }
@@ -25,63 +22,49 @@ Placements joined(const Placement& first, std::initializer_list<Placements> list
 }  // namespace
 
 void linear_strategies(OpCall::Strategies& s) {
-  const ProductInputs at{counts_of(s)};
-  const int n = at.n, m = at.m, last = s.input(at.x).rank() - 1;
+  const ProductInputs at{weights_of(s)};
+  const int n = at.n, last = s.input(at.x).rank() - 1;
   const Placement x = s.in(at.x), w = s.in(at.w(0));
-  const Placements replicated = repeated(R_, n), partial = repeated(P_, n), of_updates = repeated(R_, m);
+  const Placements replicated = repeated(R_, n), partial = repeated(P_, n);
   if (sums_of(s) == Sums::partial && x.is_partial() && w.is_replicated())
     return s.add(joined(P_, {replicated, partial}), partial);
   if (w.is_replicated()) {
-    s.all_replicated(n + m);
-    if (x.is_sharded() && x.dim < last)
-      s.add(joined(x, {replicated, replicated, of_updates, of_updates}), repeated(x, n + m));
-    if (x.is_partial()) s.add(joined(P_, {replicated, partial, of_updates, of_updates}), repeated(P_, n + m));
+    s.all_replicated(n);
+    if (x.is_sharded() && x.dim < last) s.add(joined(x, {replicated, replicated}), repeated(x, n));
+    if (x.is_partial()) s.add(joined(P_, {replicated, partial}), partial);
     if (x.is_sharded(last)) {
       const Placement in = Placement::sharded(1, x.unit);
-      s.add(joined(x, {repeated(in, n), partial, repeated(in, m), of_updates}), repeated(P_, n + m));
+      s.add(joined(x, {repeated(in, n), partial}), partial);
     }
   } else if (w.is_sharded(0)) {
-    Placements weights, biases, bs, outputs;
+    Placements weights, outputs;
     for (int i = 0; i < n; ++i) {
       const Placement p = s.in(at.w(i));
       weights.push_back(p);
-      biases.push_back(p);
-      if (has_update(s, i)) bs.push_back(p);
       outputs.push_back(Placement::sharded(last, p.unit));
     }
-    for (int k = 0; k < m; ++k) outputs.push_back(R_);
-    s.add(joined(R_, {weights, biases, of_updates, bs}), outputs);
+    s.add(joined(R_, {weights, weights}), outputs);
   } else if (w.is_sharded(1)) {
-    s.add(joined(Placement::sharded(last, w.unit), {repeated(w, n), partial, repeated(w, m), of_updates}),
-          repeated(P_, n + m));
+    s.add(joined(Placement::sharded(last, w.unit), {repeated(w, n), partial}), partial);
   } else if (w.is_partial()) {
-    if (m == 0) s.add(joined(R_, {partial, partial}), partial);
-    s.all_replicated(n + m);
+    s.add(joined(R_, {partial, partial}), partial);
+    s.all_replicated(n);
   }
 }
 
 void input_gradient_strategies(OpCall::Strategies& s) {
-  const InputGradientInputs at{counts_of(s)};
-  const int n = at.n, m = at.m, last = s.input(at.g(0)).rank() - 1;
+  const InputGradientInputs at{weights_of(s)};
+  const int n = at.n, last = s.input(at.g(0)).rank() - 1;
   const Placement g = s.in(at.g(0)), w = s.in(at.w(0));
-  const auto with_updates = [&](Placements all, const Placement& du, const Placement& a) {
-    for (int k = 0; k < m; ++k) all.push_back(du);
-    for (int k = 0; k < m; ++k) all.push_back(a);
-    return all;
-  };
-  // The gradients of updates are like those of y, and their a is whole, unless it is cut along K.
   const auto inputs = [&](const Placements& of_g, const Placements& of_w) {
     Placements all = of_g;
     for (const Placement& p : of_w) all.push_back(p);
-    const bool sums = of_w[0].is_sharded(0);
-    return with_updates(all, sums ? P_ : of_g[0], of_w[0].is_sharded(1) ? of_w[0] : R_);
+    return all;
   };
   const Placements replicated = repeated(R_, n), partial = repeated(P_, n);
   const bool some_partial = [&] {
     for (int i = 0; i < n; ++i)
       if (s.in(at.g(i)).is_partial()) return true;
-    for (int k = 0; k < m; ++k)
-      if (s.in(at.du(k)).is_partial()) return true;
     return false;
   }();
   if (sums_of(s) == Sums::partial && some_partial && w.is_replicated())
@@ -109,14 +92,14 @@ void input_gradient_strategies(OpCall::Strategies& s) {
     }
     s.add(inputs(of_g, of_w), {P_});
   } else if (w.is_partial()) {
-    if (m == 0) s.add(inputs(replicated, partial), {P_});
+    s.add(inputs(replicated, partial), {P_});
     s.all_replicated();
   }
 }
 
 void weight_gradient_strategies(OpCall::Strategies& s) {
   const WeightGradientInputs at;
-  const int n = counts_of(s).n, last = s.input(at.x).rank() - 1;
+  const int n = weights_of(s), last = s.input(at.x).rank() - 1;
   const Placement x = s.in(at.x), g = s.in(at.g(0));
   const Placements replicated = repeated(R_, n), partial = repeated(P_, n);
   bool g_partial = false;

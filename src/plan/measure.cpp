@@ -72,8 +72,8 @@ void Measurement::products(bool bf16) {
         const auto forward = [&](const View& room) {
           const View x = p.input({M, K}, type);
           const Views w(1, p.input({N, K})), y(1, p.output({M, N}, type));
-          if (!room.present) return table.linear_workspace(bf16, x, w, {}, {}, y);
-          c.run(&Kernels::linear, bf16, x, w, Views(1, View()), {}, {}, y, room);
+          if (!room.present) return table.linear_workspace(bf16, x, w, y);
+          c.run(&Kernels::linear, bf16, x, w, Views(1, View()), y, room);
           return i64{0};
         };
         const auto input = [&](const View& room) {
@@ -109,8 +109,8 @@ void Measurement::few_rows(DType weights) {
       const auto product = [&](const View& room) {
         const View x = p.input({M, K});
         const Views w(1, p.input({N, K}, weights)), y(1, p.output({M, N}));
-        if (!room.present) return table.linear_workspace(false, x, w, {}, {}, y);
-        c.run(&Kernels::linear, false, x, w, Views(1, View()), {}, {}, y, room);
+        if (!room.present) return table.linear_workspace(false, x, w, y);
+        c.run(&Kernels::linear, false, x, w, Views(1, View()), y, room);
         return i64{0};
       };
       const View room = p.workspace(product(View()), DType::f32);
@@ -390,10 +390,8 @@ void Measurement::transfers_behind_products(Group& across, MachineSpeeds& s) {
   std::vector<float> data(static_cast<std::size_t>(bytes) / sizeof(float));
   const View x = p.input({M, K}), y = p.output({M, N});
   const Views w(1, p.input({N, K}));
-  const View room = p.workspace(table.linear_workspace(false, x, w, {}, {}, Views(1, y)), DType::f32);
-  const auto product = [&] {
-    c.run(&Kernels::linear, false, x, w, Views(1, View()), {}, {}, Views(1, y), room);
-  };
+  const View room = p.workspace(table.linear_workspace(false, x, w, Views(1, y)), DType::f32);
+  const auto product = [&] { c.run(&Kernels::linear, false, x, w, Views(1, View()), Views(1, y), room); };
   const i64 n = across.agree(static_cast<i64>(std::ceil(3 * transfer / p.seconds_of(product, across))));
   const auto products = [&] {
     for (i64 i = 0; i < n; ++i) product();

@@ -25,14 +25,11 @@ Product product_into(const View& y) {
   return p;
 }
 
-Products linear_products(const View& x, const Views& weights, const Views& u, const Views& v,
-                         const Views& y) {
+Products linear_products(const View& x, const Views& weights, const Views& y) {
   Products all;
   for (std::size_t i = 0; i < y.size(); ++i) {
     all.push_back(product_into(y[i]));
     all.back().terms.push_back({matrix_of(x), matrix_of(weights[i], true), x.last()});
-    if (!u.empty() && u[i].present)
-      all.back().terms.push_back({matrix_of(u[i]), matrix_of(v[i], true), u[i].last()});
   }
   return all;
 }
@@ -117,15 +114,14 @@ void matmul(const View& a, const bool& trans_a, const View& b, const bool& trans
 
 void add_products(Kernels& t) {
   t.linear.run = [](const bool& bf16, const View& x, const Views& weights, const Views& biases,
-                    const Views& u, const Views& v, const Views& y, const View& workspace) {
-    Products all = linear_products(x, weights, u, v, y);
+                    const Views& y, const View& workspace) {
+    Products all = linear_products(x, weights, y);
     if (x.dtype == DType::f64) return run_f64(all, biases);
     for (std::size_t i = 0; i < all.size(); ++i) all[i].bias = pointer<float>(biases[i]);
     products(all, bf16, floats_of(workspace));
   };
-  t.linear_workspace = [](bool bf16, const View& x, const Views& weights, const Views& u, const Views& v,
-                          const Views& y) {
-    return x.dtype == DType::f64 ? 0 : products_workspace(linear_products(x, weights, u, v, y), bf16);
+  t.linear_workspace = [](bool bf16, const View& x, const Views& weights, const Views& y) {
+    return x.dtype == DType::f64 ? 0 : products_workspace(linear_products(x, weights, y), bf16);
   };
   t.linear_input_gradient.run = [](const bool& bf16, const Views& g, const Views& weights, const View& dx,
                                    const View& workspace) {
