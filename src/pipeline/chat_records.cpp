@@ -110,9 +110,19 @@ ChatJson answer_messages(const Record& r, const std::string& key) {
   if (is_list(r, key)) return as_messages(r, list_of(r, key), key, false);
   return ChatJson::array({{{"role", "assistant"}, {"content", r.text(key)}}});
 }
+// Whether two messages are the same, whatever the order of their members. Parquet has null for missing ones.
+bool same_message(const ChatJson& a, const ChatJson& b) {
+  const auto members = [](const ChatJson& m) {
+    nlohmann::json out = nlohmann::json::object();
+    for (const auto& [key, value] : m.items())
+      if (!value.is_null()) out[key] = value;
+    return out;
+  };
+  return a.is_object() && b.is_object() ? members(a) == members(b) : a == b;
+}
 // Removes the prompt's messages from the beginning of an answer that repeats them.
 void remove_prompt(const ChatJson& prompt, ChatJson& answer) {
-  if (answer.size() > prompt.size() && std::equal(prompt.begin(), prompt.end(), answer.begin()))
+  if (answer.size() > prompt.size() && std::equal(prompt.begin(), prompt.end(), answer.begin(), same_message))
     answer.erase(answer.begin(), answer.begin() + static_cast<std::ptrdiff_t>(prompt.size()));
 }
 
@@ -186,7 +196,8 @@ std::string shared_prompt(const Record& r) {
   }
   const ChatJson a = answer_messages(r, "chosen"), b = answer_messages(r, "rejected");
   ChatJson prompt = ChatJson::array();
-  for (std::size_t i = 0; i + 1 < std::min(a.size(), b.size()) && a[i] == b[i]; ++i) prompt.push_back(a[i]);
+  for (std::size_t i = 0; i + 1 < std::min(a.size(), b.size()) && same_message(a[i], b[i]); ++i)
+    prompt.push_back(a[i]);
   if (prompt.empty())
     r.fail(
         "no \"prompt\", and \"chosen\" and \"rejected\" do not begin with the same message. data.fields.prompt names "

@@ -55,6 +55,13 @@ TEST(ChatRecords, AnswersMayRepeatThePrompt) {
     EXPECT_EQ(said(p.prompt), "<user>Hi<end><assistant>");
     EXPECT_EQ(said(p.answers[0]), "yes<end>");
     EXPECT_EQ(said(p.answers[1]), "no<end>");
+    // as Parquet has it: {content, role}, and null for missing members
+    const Preference q = preference(
+        R"({"prompt": )" + prompt +
+        R"(, "chosen": [{"content": "Hi", "role": "user", "tool_calls": null}, {"content": "yes", "role": "assistant"}],
+            "rejected": [{"content": "Hi", "role": "user", "tool_calls": null}, {"content": "no", "role": "assistant"}]})");
+    EXPECT_EQ(said(q.prompt), "<user>Hi<end><assistant>");
+    EXPECT_EQ(said(q.answers[0]), "yes<end>");
   }
 }
 
