@@ -204,6 +204,10 @@ class Grpo : public Pipeline {
             r.has("completion") ? answer_text(r, "completion") : ""};
   }
 
+  std::vector<i32> closing(const Example& e) const {
+    return closing_of_record(*tokenizer, settings->chat_template.get(), Record(e.text, "an example of grpo"));
+  }
+
   // The reward and, if there are several, each of them.
   std::map<std::string, double> means_of(const std::vector<std::vector<double>>& values,
                                          const std::string& prefix) const {
@@ -226,6 +230,7 @@ class Grpo : public Pipeline {
     for (const Json& ids : several ? j.at("ids") : Json::array({j.at("ids")})) {
       texts.push_back(e.ids.at("prompt"));
       for (const Json& id : ids) texts.back().push_back(id.get<i32>());
+      close_answer(texts.back(), closing(e));
     }
     const std::vector<double> scores =
         to_values(text_scores(reward_model(), params.part(kRewardModel), texts));
@@ -249,13 +254,16 @@ class Grpo : public Pipeline {
                                               const std::vector<std::vector<Rollout>>& groups) const {
     std::vector<RewardedAnswer> answers;
     std::vector<Example> texts;
-    for (std::size_t p = 0; p < groups.size(); ++p)
+    for (std::size_t p = 0; p < groups.size(); ++p) {
+      const std::vector<i32> end = rewards().has_model() ? closing(asked[p]) : std::vector<i32>();
       for (const Rollout& r : groups[p]) {
         answers.push_back(rewarded(asked[p], r.text));
         std::vector<i32>& ids = texts.emplace_back().ids["text"];
         ids = asked[p].ids.at("prompt");
         ids.insert(ids.end(), r.ids.begin(), r.ids.end());
+        close_answer(ids, end);
       }
+    }
     std::vector<std::vector<double>> values = rewards().shared(answers);
     if (!rewards().has_model()) return values;
     const Model& scorer = reward_model();
