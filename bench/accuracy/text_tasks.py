@@ -12,6 +12,7 @@ several meshes with micro-batches. The largest relative difference of the losses
 import argparse
 import json
 import os
+import re
 import subprocess
 
 import torch
@@ -49,16 +50,24 @@ BATCH, LEARNING_RATE, DECAY, SEED, END = 16, 1e-3, 0.01, 42, 256
 
 
 def redco(work, job, settings, name, *words):
-    """-> the workdir and the losses."""
+    """-> the workdir and the losses. A model among the settings and words replaces that of the job."""
     workdir = os.path.join(work, name)
     keys = {w.split("=")[0] for w in words}
+    with open(os.path.join(CONFIGS, job + ".yaml"), encoding="utf-8") as f:
+        text = f.read()
+    if any(w.startswith("model=") for w in [*settings, *words]):
+        text = re.sub(r"^model:\n(?:[ #].*\n)+", "", text, flags=re.MULTILINE)
+    os.makedirs(work, exist_ok=True)
+    file = os.path.join(work, name + ".yaml")
+    with open(file, "w", encoding="utf-8") as f:
+        f.write(text)
     common = ["data.eval=[]", "eval.every_n_epochs=~", "eval.metrics=[]", "checkpoint.save_best_by=~",
               "checkpoint.every_n_epochs=~", "checkpoint.resume=never", "parallel.threads_per_rank=1", "train.n_epochs=~",
               "train.schedule=linear", "train.warmup_ratio=0", "train.logging_steps=1", f"train.seed={SEED}",
               "train.clip_grad_norm=1.0", f"train.weight_decay={DECAY}", f"train.learning_rate={LEARNING_RATE}",
               f"train.max_steps={args.steps}", f"train.global_batch_size={BATCH}", f"data.cache={os.path.join(work, 'cache')}",
               *settings]
-    subprocess.run([args.redco, "train", os.path.join(CONFIGS, job + ".yaml"), f"workdir={workdir}",
+    subprocess.run([args.redco, "train", file, f"workdir={workdir}",
                     *[w for w in common if w.split("=")[0] not in keys], *words], check=True,
                    env=dict(os.environ, OMP_NUM_THREADS="1"))
     with open(os.path.join(workdir, "metrics.jsonl"), encoding="utf-8") as metrics:
@@ -121,7 +130,7 @@ for task in args.task:
     work = os.path.join(args.work, task)
     start = os.path.join(redco(work, job, settings, "start", "train.max_steps=1", "train.learning_rate=1e-30")[0],
                          "checkpoints", "last")
-    given = [f"model={{path: {start}}}"]
+    given = [f"model={{path: {start}, tokenizer: bytes}}"]
     ours = {name: redco(work, job, [], name, *given, *words)[1] for name, words in {
         "1x1": ["train.per_device_batch_size=16"],
         "micro-batches": ["train.per_device_batch_size=5"],

@@ -23,6 +23,11 @@ Assembly assemble(const JobConfig& job, bool with_tokenizer) {
   return out;
 }
 
+Assembly assemble_for_plan(const JobConfig& job) {
+  const PipelineInfo* info = pipeline_info(job.pipeline);
+  return assemble(job, !info || info->needs_tokenizer);
+}
+
 std::map<std::string, std::string> model_config_of_data(const JobConfig& job, const Assembly& parts) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
   if (!info || !info->config || !parts.model) return {};

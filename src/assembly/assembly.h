@@ -22,6 +22,8 @@ struct Assembly {
 // tokenizer is read only if the model's config depends on it, because `redco plan` works without tokenizer
 // files.
 Assembly assemble(const JobConfig& job, bool with_tokenizer = true);
+// The same for a plan: without the tokenizer, unless the pipeline needs it or is the user's.
+Assembly assemble_for_plan(const JobConfig& job);
 
 // Keys of the model's config that the training data decide and the job leaves open (the number of classes and
 // their names): key -> JSON text. The first rank reads the data. Collective.

@@ -174,6 +174,9 @@ std::vector<std::string> describe_lm_data(const LmDataRequest& r, const Dataset&
     out.push_back(fmt::format("{}: examples of more than data.max_length={} tokens: {} (data.too_long)",
                               name_of(r), r.max_length, what));
   }
+  if (index.n_empty() > 0)
+    out.push_back(
+        fmt::format("{}: {} without a text left out", name_of(r), counted(index.n_empty(), "record")));
   if (index.n_bad() > 0) out.push_back(fmt::format("{}: {}", name_of(r), index.describe_bad()));
   return out;
 }

@@ -24,6 +24,9 @@ std::vector<NamedParts> make_named_parts(const JobConfig& job, const std::vector
     try {
       p.tokenizer = job_tokenizer(p.job);
       p.source = model_source(p.job, p.tokenizer.get());
+      if (p.source.new_head && p.source.adapter.empty())
+        throw UsageError("{} has no head that was trained for it. Train one first: pipeline: {}",
+                         p.source.folder, p.job.pipeline);
       p.model = make_job_model(p.job, p.source);
     } catch (const UsageError& e) {
       throw UsageError("models.{} ({}): {}", settings.name, job.origins.where("models." + settings.name),

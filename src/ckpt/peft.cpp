@@ -354,7 +354,8 @@ std::vector<std::string> adapter_modules(const ModelParams& params, const PeftAd
 void load_adapter(ParamTree& tree, const PeftAdapter& adapter, const CanonicalName& canonical) {
   std::vector<bool> selected = trained_ones(tree.specs());
   for (size_t i = 0; i < selected.size(); ++i)  // those of a frozen model too
-    selected[i] = selected[i] || !tree.specs()[i].adapter.weight.empty();
+    selected[i] =
+        selected[i] || !tree.specs()[i].adapter.weight.empty() || adapter.config.saves(tree.specs()[i].name);
   ParamTree trained = tree.subset(selected);
   const CanonicalName named = [&](const std::string& n) {
     return is_copy(n) || is_idle(tree.specs(), n, canonical) ? std::string() : canonical(n);

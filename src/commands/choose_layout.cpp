@@ -111,7 +111,7 @@ struct Chooser {
           "that the rows of a step don't depend on them",
           what);
     check_job(job, JobUse::plan, model_key_problems);
-    parts = assemble(job, !pipeline_info(job.pipeline));
+    parts = assemble_for_plan(job);
     if (!parts.model && !pipeline_info(job.pipeline))
       throw UsageError(
           "[layout] {} needs a plan, but pipeline {} has no model, so its batches cannot be planned. Set "

@@ -34,8 +34,7 @@ nlohmann::ordered_json calls_json(const PredictedTime& t) {
 PlanReport plan_job(const JobConfig& given, bool with_time) {
   const JobConfig job = with_allocation(given);
   check_job(job, JobUse::plan, model_key_problems);
-  // A user's collate() may need the tokenizer.
-  return plan_job(job, assemble(job, !pipeline_info(job.pipeline)), {}, with_time);
+  return plan_job(job, assemble_for_plan(job), {}, with_time);
 }
 
 PlanReport plan_job(const JobConfig& job, const Assembly& parts, const std::vector<RunningHost>& running,

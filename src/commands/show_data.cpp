@@ -122,12 +122,14 @@ ShownData shown_rows(const Dataset& data, const Pipeline& pipeline, const Tokeni
           if (const std::string text = text_of(ids, *tokenizer); !text.empty()) r.texts[name] = text;
       continue;
     }
-    const bool writes = e.ids.count("labels") > 0;
+    // Labels of input_ids are classes, not tokens; the example names them.
+    const bool writes = e.ids.count("labels") > 0 && e.ids.count("input_ids") == 0;
     if (!writes) r.example = pipeline.output(e, "{}");
     // The labels come last.
     for (const bool labels : {false, true})
       for (const auto& [name, ids] : e.ids) {
-        if ((name == "labels") != labels || (!writes && name != "input_ids" && e.ids.count("input_ids")))
+        if ((name == "labels") != labels || (!writes && name != "input_ids" && e.ids.count("input_ids")) ||
+            name.ends_with(".types"))
           continue;
         ShownSample& s = r.samples.emplace_back();
         s.name = name;

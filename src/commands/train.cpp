@@ -106,13 +106,19 @@ std::optional<PlanReport> checked_plan(const JobConfig& job, const Assembly& par
   if (plan.fits) return plan;
   throw Error(
       ExitCode::doesnt_fit,
-      fmt::format("[memory] a rank needs {} and may use {} ({} has {} free for {}); {}. See `redco plan`; "
-                  "train.recompute=block, a smaller per_device_batch_size or more ranks need less",
-                  human_bytes(plan.memory.total()), human_bytes(plan.memory_limit), plan.tightest.host,
-                  human_bytes(static_cast<u64>(plan.tightest.memory)), counted(plan.tightest.ranks, "rank"),
-                  plan.smallest_n_model_shards
-                      ? fmt::format("parallel.n_model_shards={} would fit", *plan.smallest_n_model_shards)
-                      : "no number of shards fits these machines"));
+      fmt::format(
+          "[memory] a rank needs {} and may use {} ({} has {} free for {}); {}. See `redco plan`; "
+          "{}train.recompute=block, a smaller per_device_batch_size or more ranks need less",
+          human_bytes(plan.memory.total()), human_bytes(plan.memory_limit), plan.tightest.host,
+          human_bytes(static_cast<u64>(plan.tightest.memory)), counted(plan.tightest.ranks, "rank"),
+          plan.smallest_n_model_shards
+              ? fmt::format("parallel.n_model_shards={} would fit", *plan.smallest_n_model_shards)
+              : "no number of shards fits these machines",
+          parts.model && !job.data.max_length && parts.model->max_length() > 0
+              ? fmt::format("data.max_length is not set, so rows may have the model's {} tokens: set it "
+                            "to the length of the data, e.g. 512; ",
+                            parts.model->max_length())
+              : ""));
 }
 
 // Writes config.resolved.yaml, plan.json and environment.json.
@@ -354,7 +360,7 @@ void check_before_start(const JobConfig& job) {
     Quiet() { set_log_level(std::max(before, LogLevel::error)); }
     ~Quiet() { set_log_level(before); }
   } const quiet;
-  const Assembly parts = assemble(job, false);
+  const Assembly parts = assemble_for_plan(job);
   check_training_weights(job, parts, *planned_pipeline(job, parts));
 }
 

@@ -100,6 +100,8 @@ JobConfig job_of_model(const JobConfig& job, const NamedModelSettings& named) {
   JobConfig out = job;
   out.model = named.model;
   out.models = {};
+  // A reward model is one of pipeline reward: an adapter's base gets its head.
+  if (job.pipeline == "grpo" && named.name == "reward") out.pipeline = "reward";
   out.train.lora = {};
   out.parallel.sharding_rules = named.sharding_rules;
   out.predict.checkpoint.reset();

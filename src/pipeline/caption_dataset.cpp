@@ -1,7 +1,5 @@
 #include "pipeline/caption_dataset.h"
 
-#include <fmt/ranges.h>
-
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -39,11 +37,17 @@ std::string caption_key(const nlohmann::ordered_json& j, const std::string& name
   return !has && named == ExampleFields().caption && j.contains("text") ? "text" : named;
 }
 
+std::string language_of(const nlohmann::ordered_json& j) {
+  for (const char* key : {"language", "locale"})
+    if (const std::string* language = find_text(j, key); language && !language->empty()) return *language;
+  return "";
+}
+
 TokenizedExample CaptionLines::read(const ExampleRecord& r) const {
   const ExampleFields& fields = settings().fields;
   TokenizedExample e;
   e.kind = ExampleKind::completion;
-  std::string image = r.text, caption = r.target.value_or("");
+  std::string image = r.text, caption = r.target.value_or(""), language;
   Json kept;
   if (r.target) {
     not_blank(&image, fields.source);
@@ -53,9 +57,10 @@ TokenizedExample CaptionLines::read(const ExampleRecord& r) const {
     image = not_blank(find_text(j, fields.source), fields.source);
     const std::string key = caption_key(j, fields.target);
     caption = not_blank(find_text(j, key), key);
+    if (prefix_) language = language_of(j);
     if (const auto id = j.find(fields.id.value_or("")); fields.id && id != j.end()) kept["id"] = *id;
   }
-  e.ids = caption_ids(caption, &e.cut);
+  e.ids = caption_ids(caption, &e.cut, language);
   e.in_loss.assign(e.ids.size(), 1);
   kept["image"] = std::move(image);
   e.id = dump(kept);
@@ -63,18 +68,20 @@ TokenizedExample CaptionLines::read(const ExampleRecord& r) const {
   return e;
 }
 
-std::vector<i32> CaptionLines::caption_ids(const std::string& caption, bool* cut) const {
+std::vector<i32> CaptionLines::caption_ids(const std::string& caption, bool* cut,
+                                           const std::string& language) const {
   bool ignored = false;
-  std::vector<i32> ids = target_ids(caption, cut ? cut : &ignored);
+  std::vector<i32> ids = target_ids(caption, cut ? cut : &ignored, language);
   if (ids.empty()) throw ContentsError("the {} has no tokens after tokenization", settings().fields.target);
   return ids;
 }
 
-std::vector<i32> CaptionLines::target_ids(const std::string& text, bool* cut) const {
+std::vector<i32> CaptionLines::target_ids(const std::string& text, bool* cut,
+                                          const std::string& language) const {
   if (!prefix_) return pairs_.target_ids(text, cut);
   const auto eos = tokenizer_.special().eos;
-  const i64 most = settings().max_target_length - std::ssize(*prefix_) - (eos ? 1 : 0);
-  std::vector<i32> ids = *prefix_, own = tokenizer_.encode(text, false);
+  std::vector<i32> ids = prefix_->ids(language), own = tokenizer_.encode(text, false);
+  const i64 most = settings().max_target_length - std::ssize(ids) - (eos ? 1 : 0);
   if (std::ssize(own) > most) {
     *cut = true;
     own.resize(static_cast<size_t>(std::max<i64>(most, 0)));
@@ -86,8 +93,7 @@ std::vector<i32> CaptionLines::target_ids(const std::string& text, bool* cut) co
 }
 
 std::string CaptionLines::fingerprint() const {
-  return "captions " + pairs_.fingerprint() +
-         (prefix_ ? fmt::format(" after {}", fmt::join(*prefix_, " ")) : "");
+  return "captions " + pairs_.fingerprint() + (prefix_ ? " after " + prefix_->fingerprint : "");
 }
 
 std::string CaptionLines::image_of(const std::string& json) const {

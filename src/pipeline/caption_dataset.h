@@ -8,6 +8,7 @@
 // the columns, data.images is the folder of the images.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
@@ -23,21 +24,31 @@
 
 namespace redco {
 
+// The language that a record names under "language" or "locale" (Common Voice); "": none.
+std::string language_of(const nlohmann::ordered_json& record);
+
 // The key of a record's caption: data.fields.caption; "text" if neither the job nor the record names one.
 std::string caption_key(const nlohmann::ordered_json& record, const std::string& named);
+
+// The ids before a caption's, which then has none of the tokenizer's special tokens but the end token.
+struct CaptionPrefix {
+  // language: of the caption's record, under "language" or "locale"; "": it names none. ContentsError with
+  // the reason.
+  std::function<std::vector<i32>(const std::string& language)> ids;
+  std::string fingerprint;  // differs if the ids may differ
+};
 
 // Converts a record to the caption's ids. TokenizedExample::id keeps the image's name.
 class CaptionLines {
  public:
   // In settings, source is the image and target the caption. The tokenizer must outlive the object.
-  // prefix: the ids before each caption's, which then has none of the tokenizer's special tokens but the end
-  // token.
-  CaptionLines(const Tokenizer& tokenizer, PairSettings settings, std::optional<std::vector<i32>> prefix = {})
+  CaptionLines(const Tokenizer& tokenizer, PairSettings settings, std::optional<CaptionPrefix> prefix = {})
       : tokenizer_(tokenizer), pairs_(tokenizer, std::move(settings)), prefix_(std::move(prefix)) {}
   // ContentsError with the reason, without the place.
   TokenizedExample read(const ExampleRecord& r) const;
   // A caption's ids, the end token last. ContentsError if there are none.
-  std::vector<i32> caption_ids(const std::string& caption, bool* cut = nullptr) const;
+  std::vector<i32> caption_ids(const std::string& caption, bool* cut = nullptr,
+                               const std::string& language = "") const;
   // The image's name in a line of predict.input: under fields.image or "prompt".
   std::string image_of(const std::string& json) const;
   // The caption in a line of predict.input, under fields.caption or "prompt": ids["labels"] and text as in
@@ -49,11 +60,11 @@ class CaptionLines {
   i64 vocab_size() const { return tokenizer_.vocab_size(); }
 
  private:
-  std::vector<i32> target_ids(const std::string& text, bool* cut) const;
+  std::vector<i32> target_ids(const std::string& text, bool* cut, const std::string& language = "") const;
 
   const Tokenizer& tokenizer_;
   PairLines pairs_;
-  std::optional<std::vector<i32>> prefix_;
+  std::optional<CaptionPrefix> prefix_;
 };
 
 // What the captions belong to, by the names in the lines of data files.

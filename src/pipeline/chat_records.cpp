@@ -37,8 +37,8 @@ const ChatTemplate& need_template(const ChatTemplate* chat) {
 }
 
 struct Answered {
-  std::vector<i32> prompt, answer;
-  std::string text;  // of the last message
+  std::vector<i32> prompt, answer, tail;  // tail: what the template renders after the answer
+  std::string text;                       // of the last message
 };
 
 // The tokens of prompt + answer, where the answer is what the loss of pipeline lm would count.
@@ -59,6 +59,7 @@ Answered answered(const Tokenizer& tokenizer, const ChatTemplate& chat, const Re
   if (begin >= end) r.fail("the answer \"" + key + "\" has no tokens");
   return {{tokens.ids.begin(), tokens.ids.begin() + begin},
           {tokens.ids.begin() + begin, tokens.ids.begin() + end},
+          {tokens.ids.begin() + end, tokens.ids.end()},
           last.content};
 }
 
@@ -110,9 +111,19 @@ ChatJson answer_messages(const Record& r, const std::string& key) {
   if (is_list(r, key)) return as_messages(r, list_of(r, key), key, false);
   return ChatJson::array({{{"role", "assistant"}, {"content", r.text(key)}}});
 }
+// Whether two messages are the same, whatever the order of their members. Parquet has null for missing ones.
+bool same_message(const ChatJson& a, const ChatJson& b) {
+  const auto members = [](const ChatJson& m) {
+    nlohmann::json out = nlohmann::json::object();
+    for (const auto& [key, value] : m.items())
+      if (!value.is_null()) out[key] = value;
+    return out;
+  };
+  return a.is_object() && b.is_object() ? members(a) == members(b) : a == b;
+}
 // Removes the prompt's messages from the beginning of an answer that repeats them.
 void remove_prompt(const ChatJson& prompt, ChatJson& answer) {
-  if (answer.size() > prompt.size() && std::equal(prompt.begin(), prompt.end(), answer.begin()))
+  if (answer.size() > prompt.size() && std::equal(prompt.begin(), prompt.end(), answer.begin(), same_message))
     answer.erase(answer.begin(), answer.begin() + static_cast<std::ptrdiff_t>(prompt.size()));
 }
 
@@ -131,6 +142,7 @@ void read_answer(const Tokenizer& tokenizer, const ChatTemplate* chat, const Rec
   Answered a = answered(tokenizer, need_template(chat), r, variables, prompt, answer, "completion");
   out.prompt = std::move(a.prompt);
   out.answer = std::move(a.answer);
+  out.tail = std::move(a.tail);
   out.text = a.text;
 }
 
@@ -186,7 +198,8 @@ std::string shared_prompt(const Record& r) {
   }
   const ChatJson a = answer_messages(r, "chosen"), b = answer_messages(r, "rejected");
   ChatJson prompt = ChatJson::array();
-  for (std::size_t i = 0; i + 1 < std::min(a.size(), b.size()) && a[i] == b[i]; ++i) prompt.push_back(a[i]);
+  for (std::size_t i = 0; i + 1 < std::min(a.size(), b.size()) && same_message(a[i], b[i]); ++i)
+    prompt.push_back(a[i]);
   if (prompt.empty())
     r.fail(
         "no \"prompt\", and \"chosen\" and \"rejected\" do not begin with the same message. data.fields.prompt names "
@@ -225,6 +238,7 @@ Preference preference_of_record(const Tokenizer& tokenizer, const ChatTemplate* 
       r.fail("the chat template renders the prompt differently before the two answers");
     out.prompt = std::move(a.prompt);
     out.answers[k] = std::move(a.answer);
+    out.tail = std::move(a.tail);
     if (k == 0) out.chosen = a.text;
   }
   return out;
@@ -255,7 +269,23 @@ std::vector<i32> scored_ids_of_record(const Tokenizer& tokenizer, const ChatTemp
   JudgedAnswer a;
   read_answer(tokenizer, chat, r, a);
   a.prompt.insert(a.prompt.end(), a.answer.begin(), a.answer.end());
+  a.prompt.insert(a.prompt.end(), a.tail.begin(), a.tail.end());
   return a.prompt;
+}
+
+std::vector<i32> closing_of_record(const Tokenizer& tokenizer, const ChatTemplate* chat, const Record& r) {
+  if (!is_list(r, "prompt")) return {};
+  const ChatJson answer = ChatJson::array({{{"role", "assistant"}, {"content", "x"}}});
+  const Answered a = answered(tokenizer, need_template(chat), r, chat_variables(ChatJson::parse(r.json())),
+                              prompt_messages(r), answer, "completion");
+  std::vector<i32> out = a.tail;
+  if (tokenizer.is_special(a.answer.back())) out.insert(out.begin(), a.answer.back());
+  return out;
+}
+
+void close_answer(std::vector<i32>& ids, std::span<const i32> closing) {
+  const bool ended = !closing.empty() && !ids.empty() && ids.back() == closing.front();
+  ids.insert(ids.end(), closing.begin() + (ended ? 1 : 0), closing.end());
 }
 
 void fit_answer(std::vector<i32>& prompt, std::vector<i32>& answer, i64 max_length) {

@@ -11,6 +11,7 @@
 // "value"}...], "chosen": {"from", "value"}, "rejected": {...}} is read as such.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@ std::string answer_text(const Record& record, const std::string& key);
 
 struct Preference {
   std::vector<i32> prompt, answers[2];  // chosen, rejected
+  std::vector<i32> tail;                // what the template renders after an answer: a line break
   std::string chosen;                   // its text
 };
 // ContentsErrors: an empty answer, two equal answers, answers whose prompts the template renders differently.
@@ -46,7 +48,7 @@ Preference preference_of_record(const Tokenizer& tokenizer, const ChatTemplate* 
 // One answer, and whether people call it good (KTO): {"prompt", "completion", "label": true or false}, where
 // prompt and completion are texts or messages.
 struct JudgedAnswer {
-  std::vector<i32> prompt, answer;
+  std::vector<i32> prompt, answer, tail;
   std::string text;
   bool good = false;
 };
@@ -58,6 +60,13 @@ JudgedAnswer judged_answer_of_record(const Tokenizer& tokenizer, const ChatTempl
 // {"prompt"} or {"text"}, a text that is scored unchanged.
 std::vector<i32> scored_ids_of_record(const Tokenizer& tokenizer, const ChatTemplate* chat,
                                       const Record& record);
+
+// What the template renders after an answer's text: the end token and a line break. {}: the prompt is a text.
+std::vector<i32> closing_of_record(const Tokenizer& tokenizer, const ChatTemplate* chat,
+                                   const Record& record);
+// Adds it to a generated answer, which may have the end token, so that a reward model reads the conversation
+// as in its training.
+void close_answer(std::vector<i32>& ids, std::span<const i32> closing);
 
 // Removes tokens so that prompt and answer have at most
 // `max_length`, first the prompt's beginning, then the answer's end.

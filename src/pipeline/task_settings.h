@@ -128,8 +128,9 @@ struct TranscriptionSettings {
   void visit(SettingsVisitor& v) {
     v.field(
          "language", language,
-         "language of the recordings, as in the tokenizer's tokens: en for <|en|>; ~: the most likely one of "
-         "each recording. The training of a model with languages needs it")
+         "language of the recordings, as in the tokenizer's tokens: en for <|en|>; ~: that of each record "
+         "(language or locale), else the most likely one. The training of a model with languages needs one "
+         "of the two")
         .on_resume(OnResume::error)
         .decided_by(DecidedBy::overridable);
     v.field("task", task,

@@ -204,6 +204,21 @@ class Grpo : public Pipeline {
             r.has("completion") ? answer_text(r, "completion") : ""};
   }
 
+  // What the chat template renders after an answer to this prompt; {}: the prompt is no chat, which ends as
+  // the template renders a user's message and what follows it.
+  std::vector<i32> closing(const std::vector<i32>& prompt) const {
+    const ChatTemplate* chat = settings->chat_template.get();
+    if (!chat) return {};
+    const Record x(R"({"prompt": [{"role": "user", "content": "x"}]})", "a chat");
+    const Record y(R"({"prompt": [{"role": "user", "content": "y"}]})", "a chat");
+    const std::vector<i32> a = prompt_of_record(*tokenizer, chat, x);
+    const std::vector<i32> b = prompt_of_record(*tokenizer, chat, y);
+    const auto n = std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first - a.rbegin();
+    if (n == 0 || std::ssize(prompt) < n || !std::equal(a.rbegin(), a.rbegin() + n, prompt.rbegin()))
+      return {};
+    return closing_of_record(*tokenizer, chat, x);
+  }
+
   // The reward and, if there are several, each of them.
   std::map<std::string, double> means_of(const std::vector<std::vector<double>>& values,
                                          const std::string& prefix) const {
@@ -226,6 +241,7 @@ class Grpo : public Pipeline {
     for (const Json& ids : several ? j.at("ids") : Json::array({j.at("ids")})) {
       texts.push_back(e.ids.at("prompt"));
       for (const Json& id : ids) texts.back().push_back(id.get<i32>());
+      close_answer(texts.back(), closing(e.ids.at("prompt")));
     }
     const std::vector<double> scores =
         to_values(text_scores(reward_model(), params.part(kRewardModel), texts));
@@ -249,13 +265,17 @@ class Grpo : public Pipeline {
                                               const std::vector<std::vector<Rollout>>& groups) const {
     std::vector<RewardedAnswer> answers;
     std::vector<Example> texts;
-    for (std::size_t p = 0; p < groups.size(); ++p)
+    for (std::size_t p = 0; p < groups.size(); ++p) {
+      const std::vector<i32> end =
+          rewards().has_model() ? closing(asked[p].ids.at("prompt")) : std::vector<i32>();
       for (const Rollout& r : groups[p]) {
         answers.push_back(rewarded(asked[p], r.text));
         std::vector<i32>& ids = texts.emplace_back().ids["text"];
         ids = asked[p].ids.at("prompt");
         ids.insert(ids.end(), r.ids.begin(), r.ids.end());
+        close_answer(ids, end);
       }
+    }
     std::vector<std::vector<double>> values = rewards().shared(answers);
     if (!rewards().has_model()) return values;
     const Model& scorer = reward_model();

@@ -44,7 +44,8 @@ struct PipelineInfo {
   // Compares with the model that the training begins with, a frozen model `reference` (job/named_models.h).
   // Losses of dpo without reference have none: DpoSettings::has_reference().
   bool reference = false;
-  bool renders_chats = false;  // it gets the job's chat template
+  bool renders_chats = false;    // it gets the job's chat template
+  bool needs_tokenizer = false;  // also for a plan
   // Keys of the model's config that depend on the training data (class names), as JSON texts; null: none. On
   // one rank only.
   std::map<std::string, std::string> (*config)(const Model& model, const ConfigRequest& request) = nullptr;

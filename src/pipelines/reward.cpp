@@ -29,11 +29,13 @@ class RewardModel : public Pipeline {
   std::shared_ptr<const Dataset> open(const DataRequest& request) override {
     const ChatTemplate* chat = settings->chat_template.get();
     bool warned = chat == nullptr;
-    return read_chat_records(request, settings->data, [&](const Record& r) {
+    DataRequest own = request;
+    if (chat) own.fingerprint += " whole conversations";
+    return read_chat_records(own, settings->data, [&](const Record& r) {
       Preference p = preference_of_record(*tokenizer, chat, r);
       if (!std::exchange(warned, true)) warn_of_plain_prompt(r);
       Example e;
-      for (const int k : {0, 1}) e.ids[kScored[k]] = text_of(p.prompt, p.answers[k], request.max_length);
+      for (const int k : {0, 1}) e.ids[kScored[k]] = text_of(p, k, request.max_length);
       e.values["margin"] = {r.has("margin") ? static_cast<float>(r.number("margin")) : 0.F};
       e.text = std::move(p.chosen);
       return e;
@@ -84,7 +86,7 @@ class RewardModel : public Pipeline {
     Example e;
     if (r.has(kScored[0]) && r.has(kScored[1])) {
       const Preference p = preference_of_record(*tokenizer, settings->chat_template.get(), r);
-      for (const int k : {0, 1}) e.ids[kScored[k]] = text_of(p.prompt, p.answers[k], max_length());
+      for (const int k : {0, 1}) e.ids[kScored[k]] = text_of(p, k, max_length());
       return e;
     }
     e.ids["text"] = scored_ids_of_record(*tokenizer, settings->chat_template.get(), r);
@@ -120,10 +122,13 @@ class RewardModel : public Pipeline {
  private:
   static constexpr const char* kScored[2] = {"chosen", "rejected"};
   i64 max_length() const { return settings->data.max_length.value_or(model->max_length()); }
-  static std::vector<i32> text_of(std::vector<i32> prompt, std::vector<i32> answer, i64 most) {
-    fit_answer(prompt, answer, most);
-    prompt.insert(prompt.end(), answer.begin(), answer.end());
-    return prompt;
+  // The whole conversation, as apply_chat_template() of transformers gives it.
+  static std::vector<i32> text_of(const Preference& p, int k, i64 most) {
+    std::vector<i32> text = p.prompt, answer = p.answers[k];
+    fit_answer(text, answer, most - std::ssize(p.tail));
+    text.insert(text.end(), answer.begin(), answer.end());
+    text.insert(text.end(), p.tail.begin(), p.tail.end());
+    return text;
   }
 };
 

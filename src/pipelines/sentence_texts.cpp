@@ -35,7 +35,10 @@ std::vector<std::string> texts_of(const Record& r, const std::string& key) {
 }
 
 std::vector<std::string> negatives_of(const Record& r, const std::optional<std::string>& named) {
-  const std::string key = key_of(r, named, {"negative", "neg", "negatives"});
+  const std::string key = key_of(r, named, {"negative", "neg", "negatives", "3"});
+  if (key == "3" && !named && r.text(key).find_first_not_of("0123456789.-") == std::string::npos)
+    r.fail(
+        "column 3 is a number. data.fields='{anchor: \"1\", positive: \"2\", score: \"3\"}' reads pairs with a score");
   if (!key.empty()) return texts_of(r, key);
   std::vector<std::string> out;
   if (named) return out;
@@ -103,12 +106,13 @@ void SentenceTexts::add(Example& e, const std::string& name, const std::string& 
 
 Example SentenceTexts::read(const Record& r) const {
   const std::string anchor = r.text(required_key(
-      r, fields_.anchor, kAnchor, {"anchor", "query", "question", "sentence1", "text1", "source"}));
+      r, fields_.anchor, kAnchor, {"anchor", "query", "question", "sentence1", "text1", "source", "1"}));
   std::string key = "passages";
   std::vector<std::string> positives = fields_.positive ? std::vector<std::string>() : selected_passage(r);
   if (positives.empty()) {
-    key = required_key(r, fields_.positive, kPositive,
-                       {"positive", "pos", "document", "passage", "answer", "sentence2", "text2", "target"});
+    key = required_key(
+        r, fields_.positive, kPositive,
+        {"positive", "pos", "document", "passage", "answer", "sentence2", "text2", "target", "2"});
     positives = texts_of(r, key);
   }
   if (positives.size() != 1)

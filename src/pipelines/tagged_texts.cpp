@@ -32,8 +32,9 @@ struct TagSpan {
   i64 begin = 0, end = 0;
   std::string label;
 };
-// {"start", "end", "label"}, the same with start_offset and end_offset (doccano), or [start, end, label]
-// (spaCy).
+// {"start", "end", "label"}, the same with start_offset and end_offset (doccano), [start, end, label]
+// (spaCy), or {"start", "end", "labels": [label]}, also as a "value" (Label Studio, whose other results are
+// no spans).
 std::vector<TagSpan> spans_of(const Record& r, const std::string& key) {
   const TagJson list = TagJson::parse(r.json(key));
   std::vector<TagSpan> out;
@@ -43,13 +44,19 @@ std::vector<TagSpan> spans_of(const Record& r, const std::string& key) {
         excerpt(span.dump())));
   };
   if (!list.is_array()) refuse(list);
-  for (const TagJson& span : list) {
+  for (const TagJson& one : list) {
+    const bool result = one.is_object() && one.contains("value") && one["value"].is_object();
+    if (result && !one["value"].contains("start")) continue;
+    const TagJson& span = result ? one["value"] : one;
     const auto value = [&](std::size_t at, const char* name, const char* other) -> TagJson {
       if (span.is_array()) return span.size() == 3 ? span[at] : TagJson();
       return span.is_object() ? span.value(span.contains(name) ? name : other, TagJson()) : TagJson();
     };
     const TagJson begin = value(0, "start", "start_offset"), end = value(1, "end", "end_offset"),
-                  label = value(2, "label", "type");
+                  labels = value(2, "labels", "label"),
+                  label = labels.is_null()                          ? value(2, "type", "type")
+                          : labels.is_array() && labels.size() == 1 ? labels[0]
+                                                                    : labels;
     if (!begin.is_number_integer() || !end.is_number_integer() || !label.is_string()) refuse(span);
     out.push_back({begin, end, label});
   }
@@ -113,7 +120,9 @@ std::vector<std::size_t> TaggedText::tagged() const {
 
 TaggedText read_tagged_text(const Record& r, const ExampleFields& fields) {
   TaggedText out;
-  const std::string tokens = key_of(r, fields.tokens, {"tokens", "words"});
+  std::string tokens = key_of(r, fields.tokens, {"tokens", "words"});
+  // Prodigy's tokens are places in the text.
+  if (!tokens.empty() && !fields.tokens && r.json(tokens).starts_with("[{")) tokens.clear();
   const std::string tags = key_of(r, fields.tags, {"tags", "ner_tags", "labels"});
   if (tokens.empty() && r.has("completions") && r.has("prompt")) return steps_of(r, tags);
   if (!tokens.empty()) {

@@ -1,4 +1,6 @@
 // Speech to text: what recordings say.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -56,8 +58,8 @@ class Transcription : public TargetTextPipeline {
       works.push_back(std::move(w));
     }
     const TranscriptionSettings& s = settings->transcription;
-    if (!tokens().languages().empty() && s.language)
-      for (Work& w : works) w.language = tokens().language(*s.language);
+    for (Work& w : works)
+      if (!tokens().languages().empty()) w.language = language_of_example(*w.example, s.language);
     while (true) {
       std::vector<Work*> open;
       std::vector<Example> windows;
@@ -103,6 +105,8 @@ class Transcription : public TargetTextPipeline {
       i64 n = 0;
       e.values["features"] = recordings()->whole(name, ".", &n);
       e.ids["n_samples"] = {static_cast<i32>(n)};
+      if (const std::string own = language_of(line); !own.empty() && !tokens().languages().empty())
+        e.ids["language"] = {*record_language(tokens(), settings->transcription.language.value_or(""), own)};
       SpeechJson said = {{"audio", name}};
       if (const std::string& text = settings->data.fields.text.value_or(""); given(text))
         said["caption"] = line[text];
@@ -179,14 +183,44 @@ class Transcription : public TargetTextPipeline {
     s.fields.target = data.fields.text.value_or("text");
     if (!tokens().any()) return {*tokenizer, std::move(s)};
     const TranscriptionSettings& t = settings->transcription;
-    if (!t.language && !tokens().languages().empty())
-      throw UsageError(
-          "[job] transcription.language is missing: the model has {} languages, and a training text begins with "
-          "its language. Set transcription.language, e.g. en",
-          tokens().languages().size());
+    const SpeechTokens* const words = &tokens();
+    const std::string task = t.task, all = t.language.value_or("");
+    s.whole_records = !words->languages().empty();
     std::optional<i32> language;
-    if (t.language) language = tokens().language(*t.language);
-    return {*tokenizer, std::move(s), tokens().prefix(language, t.task, false)};
+    if (!all.empty()) language = words->language(all);
+    const std::string fingerprint =
+        all.empty() && s.whole_records
+            ? task + ", the language of each record"
+            : fmt::format("{}", fmt::join(words->prefix(language, task, false), " "));
+    return {*tokenizer, std::move(s),
+            CaptionPrefix{[=](const std::string& own) {
+                            return words->prefix(record_language(*words, all, own), task, false);
+                          },
+                          fingerprint}};
+  }
+
+  // The token of a record's language. all: transcription.language, or "". own: the record's, or "".
+  // ContentsError if they differ, or if a model with languages gets none.
+  static std::optional<i32> record_language(const SpeechTokens& tokens, const std::string& all,
+                                            const std::string& own) {
+    if (tokens.languages().empty()) return std::nullopt;
+    if (all.empty() && own.empty())
+      throw ContentsError(
+          "no language: the model has {} languages, and a training text begins with its language. Set "
+          "transcription.language, e.g. en, or give each record a \"language\"",
+          tokens.languages().size());
+    const std::string code = own.substr(0, own.find('-'));  // zh-CN
+    if (!all.empty() && !own.empty() && code != all)
+      throw ContentsError(
+          "the language is {}, but transcription.language is {}. Remove the setting to use the language of "
+          "each record",
+          excerpt(own), all);
+    if (!all.empty()) return tokens.language(all);
+    const auto& known = tokens.languages();
+    const auto it = std::ranges::find(known, code, &std::pair<std::string, i32>::first);
+    if (it == known.end())
+      throw ContentsError("the language {} is not one of the tokenizer's {}", excerpt(own), known.size());
+    return it->second;
   }
 
   void check_generation() const {
@@ -206,6 +240,14 @@ class Transcription : public TargetTextPipeline {
       throw UsageError("[job] num_beams={}: times, and recordings longer than {} seconds, need num_beams: 1",
                        settings->generation.settings.num_beams, recordings()->spectrum().seconds());
     return times;
+  }
+
+  // That of the setting, or of the record; nullopt: to be detected.
+  std::optional<i32> language_of_example(const Example& e, const std::optional<std::string>& all) const {
+    if (all) return tokens().language(*all);
+    if (const auto own = e.ids.find("language"); own != e.ids.end()) return own->second.at(0);
+    if (const auto labels = e.ids.find("labels"); labels != e.ids.end()) return labels->second.at(0);
+    return std::nullopt;
   }
 
   // The window's input; zeros follow the last frame, as in transformers.

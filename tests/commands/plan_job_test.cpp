@@ -98,6 +98,19 @@ TEST(PlanJob, ResizedEmbeddingsNeedTheTokenizer) {
             0);
 }
 
+TEST(PlanJob, TasksOfTextsReadTheTokenizer) {
+  for (const char* pipeline :
+       {"embedding", "reranking", "token_classification", "question_answering", "multiple_choice"}) {
+    const std::string labels = pipeline == std::string("reranking") ? "1" : "3";
+    EXPECT_GT(plan_job(job_of("", {fmt::format("pipeline={}", pipeline),
+                                   "model.path=" + std::string(REDCO_FIXTURES) + "/bert-sentence",
+                                   "model.tokenizer=bytes", "model.num_labels=" + labels}))
+                  .memory.parameters,
+              0)
+        << pipeline;
+  }
+}
+
 TEST(PlanJob, AssumptionsAreListed) {
   const PlanReport p = plan({});
   EXPECT_EQ(p.length, 16);

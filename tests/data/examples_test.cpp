@@ -178,8 +178,6 @@ TEST_F(Examples, EveryBadLineIsNamedWithItsReason) {
        "data.fields='{instruction: inputs, output: targets}' reads records of this form"},
       {R"({"text": "a", "parent_id": null, "role": "prompter"})", "one message of a conversation"},
       {R"({"text": 3})", "\"text\" is not a text but number"},
-      {R"({"text": null})", "\"text\" is null"},
-      {R"({"text": ""})", "the text is empty"},
       {R"({"text": "a", "text": "b"})", "the key \"text\" is given twice"},
       {R"({"text": "a", "messages": []})", "both \"text\" and \"messages\""},
       {R"({"prompt": "a"})", "\"prompt\" without \"completion\""},
@@ -189,7 +187,6 @@ TEST_F(Examples, EveryBadLineIsNamedWithItsReason) {
       {R"({"prompt": "a", "completion": null})", "\"completion\" is null, expected a text"},
       {"{", "the file holds an object over several lines. Set data.format: json"},
       {R"([{"text": "a"}])", "an array. For a file of one array of objects set data.format: json"},
-      {R"({"text": " \n"})", "the text is empty"},
       {R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": " "}]})",
        "message 2, of the assistant, is empty"},
       {R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistent", "content": "b"}]})",
@@ -263,6 +260,22 @@ TEST_F(Examples, EveryBadLineIsNamedWithItsReason) {
   EXPECT_THAT(refused("\n \n", source), HasSubstr("the files have no examples"));
   EXPECT_THROW(build(R"({"messages": [{"role": "user", "content": "a"}]})"),
                UsageError);  // no chat template
+}
+
+// Wikitext has an empty line between paragraphs, and tables have empty cells.
+TEST_F(Examples, RecordsWithoutATextAreLeftOutAndCounted) {
+  const ExampleIndex index = build(R"({"text": "ab"}
+{"text": ""}
+{"text": " \n"}
+{"text": null, "title": "x"}
+{"text": "c"})");
+  ASSERT_EQ(index.size(), 2);
+  EXPECT_EQ(index.n_empty(), 3);
+  EXPECT_EQ(index.n_bad(), 0);
+  EXPECT_EQ(index.n_tokens(), 5);
+  EXPECT_EQ(index.where(index.entry(1)), file("a.jsonl") + ":5");
+  EXPECT_THAT(refused("{\"text\": \"\"}\n", {}),
+              HasSubstr("the files have no examples; 1 record without a text"));
 }
 
 // Examples are read back as written, from tables of several blocks and with both widths of ids.

@@ -153,6 +153,18 @@ TEST_F(Labelled, ClassesByNameOrIndex) {
   EXPECT_THAT(distinct_labels({path}, {}, LabelledInput::text), ElementsAre("a", "b"));
 }
 
+TEST_F(Labelled, SeveralClassesInACell) {
+  const auto classes = [](const std::string& cell) {
+    LabelledRow row;
+    row.label = {cell};
+    return several_labels(row, {});
+  };
+  EXPECT_THAT(classes("a|b"), ElementsAre("a", "b"));
+  EXPECT_THAT(classes("2,5"), ElementsAre("2", "5"));  // GoEmotions
+  EXPECT_THAT(classes("Arts, Crafts|7"), ElementsAre("Arts, Crafts", "7"));
+  EXPECT_THAT(classes(""), ElementsAre());
+}
+
 TEST_F(Labelled, TheIndexHasTheRows) {
   const LabelledSource s = source({file("a.jsonl",
                                         "{\"text\": \"ab\", \"label\": \"yes\", \"id\": 4}\n"

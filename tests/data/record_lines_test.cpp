@@ -94,6 +94,8 @@ TEST_F(Formats, FormsThatProgramsExport) {
               ElementsAre(R"(q.json:1 {"answers":[],"context":"c","id":"1","question":"q","title":"t"})",
                           R"(q.json:1 {"context":"c","id":"2","question":"r","title":"t"})",
                           R"(q.json:3 {"question":"plain"})"));
+  EXPECT_THAT(all(RecordLines({file("l.jsonl", "[\"a\", \"b\"]\n[1]\n")}, s)),
+              ElementsAre(R"(l.jsonl:1 {"1":"a","2":"b"})", "l.jsonl:2 [1]"));
   EXPECT_THAT(
       all(RecordLines({file("metadata.csv", "file_name,text\n1.png,a dog\n"),
                        file("other.csv", "file_name,text\n1.png,a dog\n")},

@@ -55,7 +55,46 @@ TEST(ChatRecords, AnswersMayRepeatThePrompt) {
     EXPECT_EQ(said(p.prompt), "<user>Hi<end><assistant>");
     EXPECT_EQ(said(p.answers[0]), "yes<end>");
     EXPECT_EQ(said(p.answers[1]), "no<end>");
+    // as Parquet has it: {content, role}, and null for missing members
+    const Preference q = preference(
+        R"({"prompt": )" + prompt +
+        R"(, "chosen": [{"content": "Hi", "role": "user", "tool_calls": null}, {"content": "yes", "role": "assistant"}],
+            "rejected": [{"content": "Hi", "role": "user", "tool_calls": null}, {"content": "no", "role": "assistant"}]})");
+    EXPECT_EQ(said(q.prompt), "<user>Hi<end><assistant>");
+    EXPECT_EQ(said(q.answers[0]), "yes<end>");
   }
+}
+
+// A template that ends turns with a line break, as ChatML.
+TEST(ChatRecords, RewardModelsReadWholeConversations) {
+  const ChatTemplate chat = ChatTemplate::parse(
+      "{% for m in messages %}<{{ m.role }}>{{ m.content }}<|endoftext|>\n{% endfor %}"
+      "{% if add_generation_prompt %}<assistant>{% endif %}",
+      "lines");
+  const auto text = [](const std::vector<i32>& ids) { return letters().decode(ids, false); };
+  const std::string prompt = R"({"prompt": [{"role": "user", "content": "Hi"}])";
+  const Preference p = preference(prompt + R"(, "chosen": [{"role": "assistant", "content": "yes"}],
+                                              "rejected": [{"role": "assistant", "content": "no"}]})",
+                                  &chat);
+  EXPECT_EQ(text(p.answers[0]) + "|" + text(p.tail), "yes<|endoftext|>|\n");
+  const std::string whole = "<user>Hi<|endoftext|>\n<assistant>yes<|endoftext|>\n";
+  const Record one(prompt + R"(, "completion": [{"role": "assistant", "content": "yes"}]})", "a:1");
+  EXPECT_EQ(text(scored_ids_of_record(letters(), &chat, one)), whole);
+  EXPECT_EQ(text(scored_ids_of_record(letters(), &chat,
+                                      Record(R"({"messages": [{"role": "user", "content": "Hi"},
+                 {"role": "assistant", "content": "yes"}]})",
+                                             "a:1"))),
+            whole);
+  // An answer of a model, with and without its end token
+  const std::vector<i32> closing = closing_of_record(letters(), &chat, one);
+  EXPECT_EQ(text(closing), "<|endoftext|>\n");
+  for (const bool ended : {false, true}) {
+    std::vector<i32> ids = letters().encode("yes", false);
+    if (ended) ids.push_back(*letters().special().eos);
+    close_answer(ids, closing);
+    EXPECT_EQ(text(ids), "yes<|endoftext|>\n");
+  }
+  EXPECT_TRUE(closing_of_record(letters(), &chat, Record(R"({"prompt": "Hi"})", "a:1")).empty());
 }
 
 // LLaMA-Factory's form.

@@ -145,6 +145,35 @@ TEST(Captioning, ImagesAreReadFromTheFolderInTheJob) {
   });
 }
 
+// A header of 512 bytes before each file, which fills blocks of 512 bytes.
+std::string tar_member(const std::string& name, const std::string& bytes) {
+  std::string head(512, '\0');
+  head.replace(0, name.size(), name);
+  const std::string size = fmt::format("{:011o}", bytes.size());
+  head.replace(124, size.size(), size);
+  head[156] = '0';
+  head.replace(148, 8, "        ");
+  unsigned sum = 0;
+  for (const char c : head) sum += static_cast<unsigned char>(c);
+  head.replace(148, 7, fmt::format("{:06o}", sum) + '\0');
+  return head + bytes + std::string((512 - bytes.size() % 512) % 512, '\0');
+}
+
+TEST(Captioning, WebdatasetsHaveImagesAndTexts) {
+  TempDir dir(TempDir::in_memory);
+  spill(dir / "x.tar", tar_member("1.png", slurp(kImages + "/rgb.png")) + tar_member("1.txt", "some noise") +
+                           std::string(1024, '\0'));
+  spill(dir / "a.tsv", "caption\timage\nsome noise\t" + kImages + "/rgb.png\n");
+  on_one_rank([&](Context&) {
+    Job job(dir / "cache");
+    job.settings->data.resize_images = true;
+    const Example by_path = job.open(dir / "a.tsv")->get(0);
+    const Example packed = job.open(dir / "x.tar")->get(0);
+    EXPECT_EQ(packed.values, by_path.values);
+    EXPECT_EQ(packed.ids, by_path.ids);
+  });
+}
+
 TEST(Captioning, BadInputsAreErrors) {
   TempDir dir(TempDir::in_memory);
   const auto lines = [&](const std::string& text) {

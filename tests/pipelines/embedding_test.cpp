@@ -381,7 +381,11 @@ TEST(SentenceTexts, ReadPairsTripletsAndScores) {
   EXPECT_EQ(read(R"({"anchor": "a", "positive": "b", "negative_1": "c", "negative_2": "d"})")
                 .ids.count("negative.1"),
             1u);
+  // Rows without names: lists of texts in JSON lines
+  const Example unnamed = read(R"({"1": "A", "2": "B", "3": "C"})");
+  EXPECT_EQ(text(unnamed.ids.at("positive")) + text(unnamed.ids.at("negative.0")), "d: bd: c");
   const auto problem = [&](const char* line) { return error_text<ContentsError>([&] { read(line); }); };
+  EXPECT_THAT(problem(R"({"1": "a", "2": "b", "3": "0.5"})"), HasSubstr("column 3 is a number"));
   EXPECT_EQ(text(read(R"({"query": "a", "passages": {"passage_text": ["B", "C"], "is_selected": [0, 1]}})")
                      .ids.at("positive")),
             "d: c");

@@ -132,6 +132,17 @@ TEST(TextTasks, TagsComeFromListsAndSpans) {
   EXPECT_THAT(
       tags(R"({"text": "Anna lives", "entities": [{"start_offset": 0, "end_offset": 4, "label": "PER"}]})"),
       ElementsAre("B-PER", "O"));
+  // Label Studio's exports, JSON-MIN and JSON; other results than spans are skipped
+  EXPECT_THAT(
+      tags(R"({"text": "Anna lives", "label": [{"start": 0, "end": 4, "text": "Anna", "labels": ["PER"]}]})"),
+      ElementsAre("B-PER", "O"));
+  EXPECT_THAT(tags(R"({"text": "Anna lives", "spans": [{"value": {"start": 0, "end": 4, "labels": ["PER"]}},
+                       {"value": {"choices": ["good"]}, "type": "choices"}]})"),
+              ElementsAre("B-PER", "O"));
+  // Prodigy's
+  EXPECT_THAT(tags(R"({"text": "Anna lives", "tokens": [{"text": "Anna", "start": 0, "end": 4, "id": 0}],
+                       "spans": [{"start": 0, "end": 4, "token_start": 0, "token_end": 0, "label": "PER"}]})"),
+              ElementsAre("B-PER", "O"));
   const auto problem = [&](const std::string& line) {
     return error_text<ContentsError>([&] { tags(line); });
   };

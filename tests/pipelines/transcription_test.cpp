@@ -184,6 +184,36 @@ TEST_F(Transcribes, TargetsHaveLanguageAndTask) {
   });
 }
 
+// Common Voice's columns; "zh-CN" and the like name a language and its region.
+TEST_F(Transcribes, RecordsMayHaveTheirOwnLanguages) {
+  TempDir dir(TempDir::in_memory);
+  const std::string path = kWhisper + "/short.wav";
+  spill(dir / "cv.tsv", "path\tsentence\tlocale\n" + path + "\tThe man\tfr\n" + path + "\tThe man\tde-AT\n");
+  on_one_rank([&](Context&) {
+    SpeechJob job(dir / "cache");
+    job.settings->data.fields.audio = "path";
+    job.settings->data.fields.text = "sentence";
+    const auto data = job.open(dir / "cv.tsv");
+    const auto id = [&](const char* token) { return *job.tokenizer->token_to_id(token); };
+    EXPECT_EQ(data->get(0).ids.at("labels").at(0), id("<|fr|>"));
+    EXPECT_EQ(data->get(1).ids.at("labels").at(0), id("<|de|>"));
+    EXPECT_EQ(data->get(1).ids.at("labels").at(1), id("<|transcribe|>"));
+    // An evaluation transcribes each in its language, and so does a line of predict.input.
+    const Evaluation evaluation = evaluate_sets(*job.pipeline, *job.params, {{data}}, 2, 2);
+    EXPECT_EQ(Json::parse(evaluation.outputs.at(0).lines.at(0))["language"], "fr");
+    EXPECT_EQ(Json::parse(evaluation.outputs.at(0).lines.at(1))["language"], "de");
+    const Example asked = *job.pipeline->request(Json({{"path", path}, {"language", "fr"}}).dump(), "in:1");
+    EXPECT_EQ(Json::parse(job.pipeline->predict(*job.params, std::span(&asked, 1), {})[0])["language"], "fr");
+    job.settings->transcription.language = "fr";
+    EXPECT_THAT(error_text<ContentsError>([&] { job.open(dir / "cv.tsv"); }),
+                HasSubstr("cv.tsv:3: the language is de-AT, but transcription.language is fr. Remove"));
+    job.settings->transcription.language.reset();
+    spill(dir / "x.tsv", "path\tsentence\tlocale\n" + path + "\tThe man\txx\n");
+    EXPECT_THAT(error_text<ContentsError>([&] { job.open(dir / "x.tsv"); }),
+                HasSubstr("x.tsv:2: the language xx is not one of the tokenizer's 3"));
+  });
+}
+
 TEST_F(Transcribes, BadInputsAreErrors) {
   TempDir dir(TempDir::in_memory);
   on_one_rank([&](Context&) {
@@ -201,10 +231,10 @@ TEST_F(Transcribes, BadInputsAreErrors) {
     const std::string line = Json({{"audio", kWhisper + "/long.flac"}, {"text", "a"}}).dump();
     EXPECT_THAT(refused(line),
                 HasSubstr("long.flac: the recording is longer than the model's window of 1 seconds"));
-    SpeechJob job(dir / "cache");
     spill(dir / "y.jsonl", line + "\n");
-    EXPECT_THAT(usage_error([&] { job.open(dir / "y.jsonl"); }),
-                HasSubstr("transcription.language is missing"));
+    EXPECT_THAT(error_text<ContentsError>([&] { SpeechJob(dir / "cache").open(dir / "y.jsonl"); }),
+                HasSubstr("y.jsonl:1: no language: the model has 3 languages"));
+    SpeechJob job(dir / "cache");
     job.settings->transcription.language = "xx";
     EXPECT_THAT(usage_error([&] { job.open(dir / "y.jsonl"); }), HasSubstr("languages: en, de, fr"));
     job.settings->transcription.language = "en";

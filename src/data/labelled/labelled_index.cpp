@@ -56,7 +56,7 @@ Hash128 key_of(const LabelledSource& s, const SourceFiles& files) {
   put(h, s.data.skip_bad);
   put(h, static_cast<u64>(s.input));
   put(h, s.tokenizer ? s.tokenizer->fingerprint() : "");
-  if (s.several) put(h, std::string("several"));
+  if (s.several) put(h, std::string("several, numbers between commas"));
   for (const i64 n : {s.max_length, s.n_features, s.n_targets}) put(h, static_cast<u64>(n));
   put(h, s.classes ? s.classes->names().size() : 0);
   if (s.classes)

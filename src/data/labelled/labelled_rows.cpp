@@ -296,6 +296,13 @@ void skip_or_throw(const std::string& bad, const DataSettings& s) {
 std::string LabelledReader::where() const { return source_->where(); }
 u64 LabelledReader::stored_position() const { return source_->stored_position(); }
 
+namespace {
+// "2,5": classes as numbers, which have no commas themselves.
+bool is_numbers(const std::string& label) {
+  return label.find_first_not_of("0123456789,") == std::string::npos;
+}
+}  // namespace
+
 std::vector<std::string> several_labels(const LabelledRow& row, const DataSettings& s) {
   const std::vector<std::string>& keys = s.fields.label;
   std::vector<std::string> out;
@@ -314,7 +321,7 @@ std::vector<std::string> several_labels(const LabelledRow& row, const DataSettin
   }
   for (const std::string& l : row.label)
     for (std::size_t at = 0; at <= l.size();) {
-      const std::size_t end = std::min(l.find('|', at), l.size());
+      const std::size_t end = std::min(l.find(is_numbers(l) ? ',' : '|', at), l.size());
       if (end > at) out.push_back(l.substr(at, end - at));
       at = end + 1;
     }

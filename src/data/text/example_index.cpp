@@ -23,7 +23,7 @@ constexpr IndexFormat kExampleFormat = {
     {'r', 'e', 'd', 'c', 'o', 'E', 'X', 'A'}, kExampleIndexVersion, "example index"};
 
 struct ExampleFacts {
-  u64 n_examples, n_tokens, n_targets, n_cut, text_bytes;
+  u64 n_examples, n_tokens, n_targets, n_cut, n_empty, text_bytes;
   u64 longest;
   u64 directory;  // of the table
   i32 max_id;
@@ -85,18 +85,21 @@ class ExampleWriter {
 
   void add(const std::vector<Tokenized>& records) {
     for (const Tokenized& t : records) {
-      if (t.bad.empty()) {
-        add(t.example, t.line, t.file);
-      } else {
+      if (!t.bad.empty())
         bad(t);
-      }
+      else if (t.example.ids.empty())
+        ++facts.n_empty;
+      else
+        add(t.example, t.line, t.file);
     }
   }
 
   void finish(const Hash128& data_hash) {
     if (table_.size() == 0)
-      throw ContentsError("{}: the files have no examples{}", words_of_files(source_.paths),
-                          index_.describe_bad(source_.paths));
+      throw ContentsError(
+          "{}: the files have no examples{}{}", words_of_files(source_.paths),
+          facts.n_empty > 0 ? fmt::format("; {} without a text", counted(facts.n_empty, "record")) : "",
+          index_.describe_bad(source_.paths));
     facts.n_examples = table_.size();
     facts.directory = table_.finish();
     index_.finish(data_hash, facts);
@@ -261,6 +264,7 @@ i64 ExampleIndex::text_bytes() const { return static_cast<i64>(state_->facts.tex
 i64 ExampleIndex::longest() const { return static_cast<i64>(state_->facts.longest); }
 i32 ExampleIndex::max_id() const { return state_->facts.max_id; }
 i64 ExampleIndex::n_cut() const { return static_cast<i64>(state_->facts.n_cut); }
+i64 ExampleIndex::n_empty() const { return static_cast<i64>(state_->facts.n_empty); }
 i64 ExampleIndex::n_bad() const { return state_->file.n_bad(); }
 std::string ExampleIndex::bad_lines() const { return state_->file.bad_lines(state_->files); }
 std::string ExampleIndex::describe_bad() const { return state_->file.describe_bad(state_->files); }

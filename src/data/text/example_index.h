@@ -19,7 +19,7 @@
 namespace redco {
 
 // Raised when the same lines could give another file.
-inline constexpr u32 kExampleIndexVersion = 4;
+inline constexpr u32 kExampleIndexVersion = 5;
 // Raised when the same lines could give other examples: data_hash() changes, so runs can't resume.
 inline constexpr u32 kExampleDataVersion = 1;
 
@@ -28,7 +28,8 @@ struct ExampleBuild {
   std::vector<std::string> paths;  // plain or compressed
   std::string fingerprint;         // of everything that the examples depend on, except the files
   std::function<std::unique_ptr<ExampleRecords>()> open;
-  // Called by several threads. ContentsErrors are the reason, without the place.
+  // Called by several threads. An example without ids is left out and counted. ContentsErrors are the reason,
+  // without the place.
   std::function<TokenizedExample(const ExampleRecord&)> read;
   bool skip_bad = false;
   bool references = false;  // stores the reference texts, which predictions are compared with
@@ -92,8 +93,9 @@ class ExampleIndex {
   i64 text_bytes() const;  // of the lines
   i64 longest() const;     // tokens
   i32 max_id() const;
-  i64 n_cut() const;  // truncated examples
-  i64 n_bad() const;  // skipped lines
+  i64 n_cut() const;    // truncated examples
+  i64 n_empty() const;  // records without a text, which are left out
+  i64 n_bad() const;    // skipped lines
   // The first bad lines, "file:line: reason", one per line.
   std::string bad_lines() const;
   // Summary for the log: the number of bad lines, and the first ones; "" if there are none.

@@ -54,10 +54,9 @@ std::vector<i32> encode_begun(const Tokenizer& t, std::string_view text) {
 }
 
 TokenizedExample text_example(const Tokenizer& t, const std::string& text) {
-  if (text.find_first_not_of(" \t\r\n") == std::string::npos)
-    throw ContentsError("the text is empty; data.where='text != \"\"' leaves out empty texts");
   TokenizedExample e;
   e.kind = ExampleKind::text;
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) return e;
   e.ids = encode_begun(t, text);
   end_with_eos(t, e.ids);
   e.in_loss.assign(e.ids.size(), 1);
@@ -320,13 +319,16 @@ TokenizedExample ExampleLines::read(std::string_view line) const {
     for (const auto& key : {f.text, f.completion ? f.prompt : std::nullopt, f.messages,
                             f.output ? f.instruction : std::nullopt, f.conversations})
       if (key) {
-        if (const auto it = j.find(*key); it != j.end() && it->is_null())
+        if (const auto it = j.find(*key); it != j.end() && it->is_null()) {
+          if (key == f.text) return e;
           throw ContentsError("\"{}\" is null", *key);
+        }
         expected.push_back("\"" + *key + "\"");
       }
     throw ContentsError("no {}; {}", fmt::join(expected, " or "), lm_fields_hint(keys, chat_ != nullptr));
   }
-  if (std::find(e.in_loss.begin() + !e.in_loss.empty(), e.in_loss.end(), 1) == e.in_loss.end())
+  if (e.ids.empty()) return e;
+  if (std::find(e.in_loss.begin() + 1, e.in_loss.end(), 1) == e.in_loss.end())
     throw ContentsError("the loss counts none of its {}", counted(e.ids.size(), "token"));
   if (const Json* id = find(j, fields_.id)) e.id = id->dump();
   return e;

@@ -30,7 +30,7 @@ enum class ExampleKind : std::uint8_t { text, completion, chat };
 
 struct TokenizedExample {
   ExampleKind kind = ExampleKind::text;
-  std::vector<i32> ids;
+  std::vector<i32> ids;               // none: "text" is empty, blank or null
   std::vector<std::uint8_t> in_loss;  // loss mask, one per id; the first id has no context and never counts
   // Length of the prompt: the ids before the completion, or before the assistant's last turn. 0: none.
   i64 prompt_tokens = 0;

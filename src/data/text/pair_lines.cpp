@@ -181,9 +181,9 @@ std::unique_ptr<ExampleRecords> open_pairs(const std::vector<std::string>& paths
     throw UsageError("[data] data.where and templates need records with keys; data.format=parallel has none");
   const bool described = std::ranges::any_of(paths, is_image_table);
   if (s.format == "jsonl" && !rewrites && !described) return std::make_unique<LineRecords>(paths);
-  if (s.format == "json" || s.format == "parquet" || s.format == "arrow" || rewrites || described)
-    return std::make_unique<FileRecords>(paths, d);
-  if (s.format != "parallel") return std::make_unique<TableRecords>(paths, s);
+  const bool table = s.format == "csv" || s.format == "tsv";
+  if (table && !s.whole_records && !rewrites && !described) return std::make_unique<TableRecords>(paths, s);
+  if (s.format != "parallel") return std::make_unique<FileRecords>(paths, d);
   if (paths.size() % 2 != 0)
     throw UsageError("[data] data.format=parallel needs pairs of files, the source first, but got {}: {}",
                      counted(paths.size(), "file"), fmt::join(paths, ", "));

@@ -31,6 +31,7 @@ struct PairSettings {
   std::string source_prefix;
   i64 max_source_length = 0, max_target_length = 0;  // tokens, special tokens included
   std::optional<std::string> where;                  // data.where
+  bool whole_records = false;  // rows of tables as records with all columns, not as two texts
 
   // From the data settings: max_length replaces missing lengths, and lengths are at most `limit`. The format
   // is not set. UsageErrors name the setting.

@@ -40,12 +40,28 @@ using RecordFile = RecordLines::File;
 
 std::string dump(const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
+// A list of texts as the row of a table without header: {"1": ..., "2": ...}. Other records stay.
+void number_texts(std::string& json) {
+  if (!json.starts_with('[')) return;
+  const Json list = Json::parse(json, nullptr, false);
+  if (!list.is_array() || list.empty() ||
+      !std::ranges::all_of(list, [](const Json& x) { return x.is_string(); }))
+    return;
+  Json row = Json::object();
+  for (const Json& text : list) row[std::to_string(row.size() + 1)] = text;
+  json = dump(row);
+}
+
 // The objects of a reader that gives them as texts.
 template <class Reader>
 class ObjectFile : public RecordFile {
  public:
   explicit ObjectFile(const std::string& path) : reader_(path) {}
-  bool next(std::string& json) override { return reader_.next(json); }
+  bool next(std::string& json) override {
+    if (!reader_.next(json)) return false;
+    number_texts(json);
+    return true;
+  }
   std::string where() const override { return reader_.where(); }
   i64 line_number() const override { return reader_.line_number(); }
   u64 stored_position() const override { return reader_.stored_position(); }

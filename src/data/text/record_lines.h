@@ -1,5 +1,5 @@
 // The records of data files, one after another, each as the text of a JSON object:
-//   jsonl      a whole line; blank lines are skipped
+//   jsonl      a whole line; blank lines are skipped. A list of texts is a row of a table without names
 //   json       an element of an array, or an object of several lines (data/text/json_objects.h)
 //   tsv, csv   a row, {"column": "cell", ...}, with the columns' names from the first row; with data.header:
 //              false they are "1", "2", ...
