@@ -24,7 +24,7 @@ equals() {
 # The most frequent message of the tries with a code other than 0, with N for numbers.
 typical_message() {
   awk -F '\t' -v name="$1" '$1 == name && ($5 != 0 || $1 ~ /^(truncated|missing|no-manifest|leftover)@/) && $11 != "-" {print $11}' "$RESULTS" |
-    sed -E 's/\r//g; s|/[^ ]*/redco env|redco env|g; s/ \([0-9.]+ s\)//g; s/^redco-a [0-9.]+ s, redco-b [0-9.]+ s: //; s/[0-9]+(\.[0-9]+)?/N/g; s/\|/ /g; s/`/'"'"'/g' | sort | uniq -c | sort -rn |
+    sed -E 's/\r//g; s|/[^ ]*/redco env|redco env|g; s/ \([0-9.]+ s\)//g; s/^host a [0-9.]+ s, host b [0-9.]+ s: //; s/redcof[0-9]+-/redco-/g; s/[0-9]+(\.[0-9]+)?/N/g; s/\|/ /g; s/`/'"'"'/g' | sort | uniq -c | sort -rn |
     awk 'NR == 1 {sub(/^ *[0-9]+ /, ""); print (length($0) > 115 ? substr($0, 1, 112) "..." : $0)}'
 }
 
