@@ -57,6 +57,12 @@ file(WRITE ${CMAKE_BINARY_DIR}/package/redco
      "# The program loads it by its name.\nredco: shared-library-lacks-version *\n"
      "# CPack writes these scripts.\nredco: maintscript-calls-ldconfig *\n")
 file(WRITE ${CMAKE_BINARY_DIR}/package/redco-dev "redco-dev: initial-upload-closes-no-bugs\n")
+if(NOT DEFINED ENV{DEBEMAIL})
+  foreach(NAME redco redco-dev)
+    file(APPEND ${CMAKE_BINARY_DIR}/package/${NAME}
+         "# DEBEMAIL was not set.\n${NAME}: bogus-mail-host *\n${NAME}: bogus-mail-host-in-debian-changelog *\n")
+  endforeach()
+endif()
 # Manual pages are compressed in packages only.
 file(WRITE ${CMAKE_BINARY_DIR}/package/compress_manual.cmake
      "file(GLOB_RECURSE PAGES \${CPACK_TEMPORARY_DIRECTORY}/redco.1)\n"
