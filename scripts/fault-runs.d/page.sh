@@ -151,8 +151,14 @@ write_end() {
     scripts/fault-runs --page               # generates this page from existing results
 
 \`build/fault-runs/results.tsv\` has one line per try. The folder of a try that broke a promise is kept in
-\`build/fault-runs/work\`. Faults of hosts and of SLURM have at most 3 tries, because each takes up to a minute.
+\`build/fault-runs/work\`. A fault of hosts or of SLURM takes up to a minute, so it has \`--slow-tries\` tries
+(default 3); \`--parallel 2\` makes two of them at the same time.
 END
+}
+# The number of tries in all tables of a page.
+write_total() { # FILE
+  awk -F ' *[|] *' '/^## / {title = $0} $4 ~ /^[0-9]+$/ {all += $4; if (title ~ /[Hh]ost|SLURM/) hosts += $4}
+    END {printf "\nThe tables have %d tries. %d of them are of several hosts or SLURM.\n", all, hosts}' "$1"
 }
 four_hosts_note() {
   cat <<END
