@@ -37,10 +37,14 @@ old_row() { awk -v row="| ${WHAT[$1]} | ${1#*@} |" 'index($0, row) == 1 {print; 
 old_message() {
   awk -v line="- ${WHAT[$1]} (ranks: ${1#*@}):" '$0 == line {getline; print; exit}' "$PAGE" | sed 's/^  `//; s/`$//'
 }
+tries_on_page() { awk -F ' *[|] *' '{print $4 + 0}' <<<"$(old_row "$1")"; }
+# Whether a row of the section is replaced.
 has_results() { # SECTION
-  local name
+  local name tries
   for name in "${FAULTS[@]}"; do
-    [[ ${SECTION[$name]} != "$1" ]] || ! grep -q "^$name	" "$RESULTS" || return 0
+    [[ ${SECTION[$name]} == "$1" ]] || continue
+    tries=$(column "$name" 2 | wc -l)
+    ((tries == 0 || tries < $(tries_on_page "$name"))) || return 0
   done
   return 1
 }
@@ -69,7 +73,7 @@ write_page() {
 # These use the variables of write_page.
 begin_section() {
   printf '\n## %s\n' "$section"
-  [[ -z $NOTE ]] || printf 'Measured on %s, %s.\n\n' "$(date +'%-d %B %Y')" "$NOTE"
+  [[ -z $NOTE ]] || printf 'Measured on %s, %s.\nRows of more tries may be older.\n\n' "$(date +'%-d %B %Y')" "$NOTE"
   [[ $section != "Hosts with restarts" ]] || printf 'The first three faults are at a random step, the others at step 20 or later.\n\n'
   [[ $section != "One host of two" ]] || printf 'The fault is at step 20 or later.\n\n'
   [[ $section != "Four hosts" ]] || four_hosts_note
@@ -80,7 +84,7 @@ write_row() {
   local tries reason said row had
   tries=$(column "$name" 2 | wc -l)
   row=$(old_row "$name")
-  had=$(awk -F ' *[|] *' '{print $4 + 0}' <<<"$row")
+  had=$(tries_on_page "$name")
   if ((tries == 0 || had > tries)); then
     reason=$(awk -F '\t' -v name="$name" '$1 == name {print $2}' "$FOLDER/skipped" 2>/dev/null || true)
     said=$(old_message "$name")
