@@ -30,7 +30,12 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS "openssh-client, python3-numpy")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS redco-dev)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 file(WRITE ${CMAKE_BINARY_DIR}/package/triggers "activate-noawait ldconfig\n")
-set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${CMAKE_BINARY_DIR}/package/triggers)
+# What Python compiled of the package.
+file(WRITE ${CMAKE_BINARY_DIR}/package/prerm
+     "#!/bin/sh\nset -e\nfind /usr/lib/redco/python -depth -type d -name __pycache__ -exec rm -rf {} +\n")
+file(CHMOD ${CMAKE_BINARY_DIR}/package/prerm PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ
+     WORLD_EXECUTE)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${CMAKE_BINARY_DIR}/package/triggers ${CMAKE_BINARY_DIR}/package/prerm)
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME redco-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_SHLIBDEPS OFF)
@@ -57,6 +62,12 @@ file(WRITE ${CMAKE_BINARY_DIR}/package/redco
      "# The program loads it by its name.\nredco: shared-library-lacks-version *\n"
      "# CPack writes these scripts.\nredco: maintscript-calls-ldconfig *\n")
 file(WRITE ${CMAKE_BINARY_DIR}/package/redco-dev "redco-dev: initial-upload-closes-no-bugs\n")
+if(NOT DEFINED ENV{DEBEMAIL})
+  foreach(NAME redco redco-dev)
+    file(APPEND ${CMAKE_BINARY_DIR}/package/${NAME}
+         "# DEBEMAIL was not set.\n${NAME}: bogus-mail-host *\n${NAME}: bogus-mail-host-in-debian-changelog *\n")
+  endforeach()
+endif()
 # Manual pages are compressed in packages only.
 file(WRITE ${CMAKE_BINARY_DIR}/package/compress_manual.cmake
      "file(GLOB_RECURSE PAGES \${CPACK_TEMPORARY_DIRECTORY}/redco.1)\n"

@@ -5,22 +5,18 @@ FOUR="train.max_steps=100 checkpoint.every_n_steps=10"
 
 # The uninterrupted run of 100 steps, with which the others are compared.
 make_four_baseline() {
-  local TRY=$FOLDER/base-2x2 NUMBER=2 HOSTS=(redco-a redco-b redco-c redco-d) EXTRA=$FOUR BROKEN=()
+  local TRY=$FOLDER/base-2x2 NUMBER=2 HOSTS=(a b c d) EXTRA=$FOUR BROKEN=()
   local LAUNCHER ERR MARK TOOK CODE BEGAN HOST_TIMES
   [[ ! -e $TRY/span ]] || return 0
   say "the uninterrupted run on four hosts"
   rm -rf "$TRY" && cp -r "$FOLDER/inputs" "$TRY"
-  exec 8>/tmp/netns.lock
-  flock 8
-  hosts down
-  hosts up 4 || die "netns-hosts does not start"
+  take_hosts || die "netns-hosts does not start"
   host_train run
   until_true logged 20
   now
   MARK=$NOW
   host_settle 300
-  hosts down
-  exec 8>&-
+  leave_hosts
   ((CODE == 0)) || die "the uninterrupted run on four hosts ended with $CODE: $(cat "$ERR")"
   echo $((MARK - BEGAN)) >"$TRY/start"
   echo "$TOOK" >"$TRY/span" # from step 20 on
@@ -28,25 +24,25 @@ make_four_baseline() {
 # With fewer replicas the training goes on, so the host can come back at step 60; otherwise it comes back after the
 # first restart was announced.
 four_cut() { # WORDS
-  HOSTS=(redco-a redco-b redco-c redco-d) STEPS=100
+  HOSTS=(a b c d) STEPS=100
   [[ $1 != *elastic=true* ]] || COMPARE=compare_steps
   host_ends 0 "$FOUR $1" cut_and_heal_c "$1"
 }
 cut_and_heal_c() { # WORDS
-  hosts cut redco-c
+  hosts cut c
   if [[ $1 == *elastic=true* ]]; then
     until_true logged 60
   else
     until_true grep -qs 'restart 1 of' "$ERR"
   fi
-  hosts heal redco-c
+  hosts heal c
 }
 BUDDY_3="fault.buddy=true fault.buddy_steps=3"
-fault four-cut "4" "one is cut off, healed after the first restart" 3
+fault four-cut "4" "one is cut off, healed after the first restart" slow
 try_four_cut() { four_cut ""; }
-fault four-cut-buddy "4" "the same with fault.buddy, every 3 steps" 3
+fault four-cut-buddy "4" "the same with fault.buddy, every 3 steps" slow
 try_four_cut_buddy() { four_cut "$BUDDY_3"; }
-fault four-cut-elastic "4" "one is cut off at step 20, healed at step 60, with fault.elastic" 3
+fault four-cut-elastic "4" "one is cut off at step 20, healed at step 60, with fault.elastic" slow
 try_four_cut_elastic() { four_cut "fault.elastic=true"; }
-fault four-cut-both "4" "the same with fault.elastic and fault.buddy" 3
+fault four-cut-both "4" "the same with fault.elastic and fault.buddy" slow
 try_four_cut_both() { four_cut "fault.elastic=true $BUDDY_3"; }

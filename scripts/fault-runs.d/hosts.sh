@@ -14,23 +14,38 @@ why_skipped() { # NAME@RANKS: prints why it cannot be tried here
 
 SECTION_NOW="Hosts"
 HOST_TIMEOUT=8
-HOSTS=(redco-a redco-b) # of the try
+HOSTS=(a b) # of the try
+# Starts hosts that no other try uses: their names begin with NETNS_HOSTS_PREFIX.
+take_hosts() {
+  local i
+  while :; do
+    for ((i = 1; i <= PARALLEL; i++)); do
+      exec 8>"/tmp/redco-faults-$i.lock"
+      ! flock -n 8 || break 2
+    done
+    sleep 0.2
+  done
+  export NETNS_HOSTS_PREFIX=redcof$i
+  hosts down
+  hosts up "${#HOSTS[@]}" || { broke "netns-hosts does not start" && return 1; }
+}
+leave_hosts() { hosts down && exec 8>&-; }
 hosts() { "$SHARED/netns-hosts" "$@" >>"$TRY/hosts.log" 2>&1 8>&-; }
-# The processes of redco and of Open MPI on the test hosts, as "PID HOST COMMAND": those in another PID namespace.
+# The processes of redco and of Open MPI on the try's hosts, as "PID HOST COMMAND".
 host_processes() {
   local pid here command host
-  here=$(readlink /proc/self/ns/pid)
+  here=$(readlink /proc/self/ns/uts)
   for pid in $(pgrep -x 'redco|orted|mpirun' 2>/dev/null); do
-    [[ $(readlink "/proc/$pid/ns/pid") != "$here" ]] || continue
+    [[ $(readlink "/proc/$pid/ns/uts") != "$here" ]] || continue
     command=$(cat "/proc/$pid/comm" 2>/dev/null) || continue
     host=$(nsenter -t "$pid" -u hostname 2>/dev/null) || continue
-    echo "$pid $host $command"
+    [[ $host != "$NETNS_HOSTS_PREFIX"-? ]] || echo "$pid ${host##*-} $command"
   done
 }
 host_train() { # NAME
   local list
-  printf -v list '%s:1, ' "${HOSTS[@]}"
-  (cd "$TRY" && exec setsid "$SHARED/netns-hosts" exec redco-a "$REDCO" train job.yaml \
+  printf -v list "$NETNS_HOSTS_PREFIX-%s:1, " "${HOSTS[@]}"
+  (cd "$TRY" && exec setsid "$SHARED/netns-hosts" exec a "$REDCO" train job.yaml \
     $( ((NUMBER % 2 && ${#HOSTS[@]} == 2)) || echo parallel.n_model_shards=2) "parallel.hosts=[${list%, }]" \
     "fault.timeout=$HOST_TIMEOUT" "fault.max_restarts=${RESTARTS:-0}" ${EXTRA:-} >"$1.out" 2>"$1.err" </dev/null 8>&-) &
   LAUNCHER=$!
@@ -57,7 +72,7 @@ host_settle() { # LIMIT
   TOOK=0
   for host in "${HOSTS[@]}"; do
     ((last[$host] <= TOOK)) || TOOK=${last[$host]}
-    printf -v line '%s %d.%d s' "$host" $((last[$host] / 1000)) $((last[$host] % 1000 / 100))
+    printf -v line 'host %s %d.%d s' "$host" $((last[$host] / 1000)) $((last[$host] % 1000 / 100))
     at+=("$line")
   done
   printf -v HOST_TIMES '%s, ' "${at[@]}"
@@ -68,10 +83,7 @@ host_settle() { # LIMIT
 host_fault() { # CODES WHAT ...: WHAT is the command that makes the fault
   local codes=$1
   shift
-  exec 8>/tmp/netns.lock
-  flock 8
-  hosts down
-  hosts up 2 || { broke "netns-hosts does not start" && return; }
+  take_hosts || return
   host_train run
   pause
   mark
@@ -85,23 +97,22 @@ host_fault() { # CODES WHAT ...: WHAT is the command that makes the fault
   TRAIN=host_train SETTLE=host_settle
   ((CODE == 0)) && LOST=0 || again
   compare
-  hosts down
-  exec 8>&-
+  leave_hosts
 }
 kill_on() { # HOST COMMAND
   send KILL $(host_processes | awk -v host="$1" -v command="$2" '$2 == host && $3 == command {print $1; exit}')
 }
-fault host-cut "2" "two hosts: the network link of one is cut, fault.timeout=$HOST_TIMEOUT" 3
-try_host_cut() { host_fault 5 hosts cut redco-b; }
-fault host-crash "2" "two hosts: one crashes" 3
-try_host_crash() { host_fault 5 hosts crash redco-b; }
-fault host-orted "2" "two hosts: SIGKILL to Open MPI's daemon on one" 3
-try_host_orted() { host_fault 5 kill_on redco-b orted; }
-fault host-launcher "2" "two hosts: SIGKILL to redco on the first" 3
+fault host-cut "2" "two hosts: the network link of one is cut, fault.timeout=$HOST_TIMEOUT" slow
+try_host_cut() { host_fault 5 hosts cut b; }
+fault host-crash "2" "two hosts: one crashes" slow
+try_host_crash() { host_fault 5 hosts crash b; }
+fault host-orted "2" "two hosts: SIGKILL to Open MPI's daemon on one" slow
+try_host_orted() { host_fault 5 kill_on b orted; }
+fault host-launcher "2" "two hosts: SIGKILL to redco on the first" slow
 try_host_launcher() { host_fault 137 kill_launcher_on_host; }
 kill_launcher_on_host() { # the redco without a rank
   local pid
-  for pid in $(host_processes | awk '$2 == "redco-a" && $3 == "redco" {print $1}'); do
+  for pid in $(host_processes | awk '$2 == "a" && $3 == "redco" {print $1}'); do
     grep -qzs '^OMPI_COMM_WORLD_RANK=' "/proc/$pid/environ" || send KILL "$pid"
   done
 }
@@ -110,10 +121,7 @@ SECTION_NOW="Hosts with restarts"
 # The command starts its ranks again and finishes.
 host_restart() { # WHAT ...
   RESTARTS=3
-  exec 8>/tmp/netns.lock
-  flock 8
-  hosts down
-  hosts up 2 || { broke "netns-hosts does not start" && return; }
+  take_hosts || return
   host_train run
   pause
   mark
@@ -124,17 +132,16 @@ host_restart() { # WHAT ...
   LOST=$(sed -n 's/.*"lost_steps":\([0-9]*\).*/\1/p' "$TRY/run/history.jsonl" 2>/dev/null | paste -sd+ - | sed 's/^$/0/' | bc)
   MESSAGE=$(grep -s 'restart [0-9]* of' "$TRY/run.err" | tail -n 1)
   compare
-  hosts down
-  exec 8>&-
+  leave_hosts
 }
 cut_and_heal() {
-  hosts cut redco-b
+  hosts cut b
   until_true grep -qs 'restart 1 of' "$ERR"
-  hosts heal redco-b
+  hosts heal b
 }
-fault restart-cut "2" "two hosts: the link of one is cut, healed after the first restart; the command finishes" 3
+fault restart-cut "2" "two hosts: the link of one is cut, healed after the first restart; the command finishes" slow
 try_restart_cut() { host_restart cut_and_heal; }
-fault restart-rank "2" "two hosts: SIGKILL to the rank on one; the command finishes" 3
-try_restart_rank() { host_restart kill_on redco-b redco; }
-fault restart-orted "2" "two hosts: SIGKILL to Open MPI's daemon on one; the command finishes" 3
-try_restart_orted() { host_restart kill_on redco-b orted; }
+fault restart-rank "2" "two hosts: SIGKILL to the rank on one; the command finishes" slow
+try_restart_rank() { host_restart kill_on b redco; }
+fault restart-orted "2" "two hosts: SIGKILL to Open MPI's daemon on one; the command finishes" slow
+try_restart_orted() { host_restart kill_on b orted; }

@@ -2,7 +2,7 @@
 
 SECTION_NOW="One host of two"
 
-# All programs on redco-b read a clock that is 10 minutes ahead.
+# All programs on host b read a clock that is 10 minutes ahead.
 clock_ahead() {
   cat >"$TRY/clock.c" <<'END'
 #define _GNU_SOURCE
@@ -35,13 +35,13 @@ END
   echo "$TRY/clock.so" >"$TRY/preload"
   on_b sh -c "touch /etc/ld.so.preload && mount --bind '$TRY/preload' /etc/ld.so.preload"
 }
-# The clock is wrong from the start; then the rank on redco-b is lost, so a lease is compared with both clocks.
+# The clock is wrong from the start; then the rank on host b is lost, so a lease is compared with both clocks.
 try_one_clock() {
   BEFORE=clock_ahead
   host_ends 0 "" kill_rank_on_b
   grep -qs 'its clock is [56][0-9]* s ahead' "$TRY/run.err" || broke "the preflight does not report the clock"
 }
-fault one-clock "2" "one clock is 10 minutes ahead, then a rank is lost; the command finishes" 3
+fault one-clock "2" "one clock is 10 minutes ahead, then a rank is lost; the command finishes" slow
 
 # /dev/shm holds the buddy checkpoints, and Open MPI's memory between ranks of a host.
 small_shm() { on_b mount -o remount,size=64m /dev/shm; }
@@ -49,25 +49,25 @@ full_shm() {
   on_b sh -c "dd if=/dev/zero of=/dev/shm/.full bs=64k 2>/dev/null || true"
   kill_rank_on_b
 }
-fault one-shm "2" "/dev/shm of one host is full, then its rank is lost, buddy checkpoints; the command finishes" 3
+fault one-shm "2" "/dev/shm of one host is full, then its rank is lost, buddy checkpoints; the command finishes" slow
 try_one_shm() { BEFORE=small_shm && host_ends 0 "$BUDDY" full_shm; }
 # The first host writes the files of the workdir; the other one reads them.
-on_a() { hosts exec redco-a "$@"; }
+on_a() { hosts exec a "$@"; }
 read_only() { # HOST
   hosts exec "$1" sh -c "mount --bind '$TRY/run' '$TRY/run' && mount -o remount,bind,ro '$TRY/run'"
 }
-fault one-ro-writer "2" "the workdir becomes read-only on the first host; the command ends" 3
-try_one_ro_writer() { host_ends 7 "" read_only redco-a; }
-fault one-ro-reader "2" "the workdir becomes read-only on the other host; the command finishes or ends" 3
-try_one_ro_reader() { host_ends "0 7" "" read_only redco-b; }
+fault one-ro-writer "2" "the workdir becomes read-only on the first host; the command ends" slow
+try_one_ro_writer() { host_ends 7 "" read_only a; }
+fault one-ro-reader "2" "the workdir becomes read-only on the other host; the command finishes or ends" slow
+try_one_ro_reader() { host_ends "0 7" "" read_only b; }
 # The workdir's folder of checkpoints is a small disk on one host, and full.
 full_workdir() { # HOST
   mkdir -p "$TRY/small"
   hosts exec "$1" sh -c "mount -t tmpfs -o size=8m small '$TRY/small' && cp -a '$TRY/run/checkpoints/.' '$TRY/small/' &&
     mount --bind '$TRY/small' '$TRY/run/checkpoints' && dd if=/dev/zero of='$TRY/run/checkpoints/.full' bs=64k 2>/dev/null || true"
 }
-fault one-full-disk "2" "the disk of the first host's checkpoints is full; the command ends" 3
-try_one_full_disk() { host_ends 7 "" full_workdir redco-a; }
+fault one-full-disk "2" "the disk of the first host's checkpoints is full; the command ends" slow
+try_one_full_disk() { host_ends 7 "" full_workdir a; }
 
 # A host's processes are in a cgroup with a limit of memory, and other data in its /dev/shm fill it. The kernel kills
 # the largest process, the rank. Then the other data are removed.
@@ -79,16 +79,17 @@ else
   CGROUP_MOUNT="mount -t cgroup2 cgroups /sys/fs/cgroup"
 fi
 new_cgroup() {
+  CGROUP+=-$NETNS_HOSTS_PREFIX
   ! [[ -d $CGROUP ]] || rmdir "$CGROUP"
   mkdir "$CGROUP" || broke "no cgroup of memory"
 }
 cgroup_of_b() {
   local first pid
   new_cgroup
-  first=$("$SHARED/netns-hosts" status | awk '$1 == "redco-b" {print $4}')
+  first=$("$SHARED/netns-hosts" status | awk '$1 ~ /-b$/ {print $4}')
   for pid in $(pgrep --ns "$first" --nslist pid .); do echo "$pid" >"$CGROUP/cgroup.procs"; done
 }
-# The command and its ranks on redco-a, which see their cgroup as on a machine.
+# The command and its ranks on host a, which see their cgroup as on a machine.
 cgroup_of_a() {
   new_cgroup
   on_a sh -c "$CGROUP_MOUNT"
@@ -106,16 +107,16 @@ no_memory() { # HOST
   )
 }
 pid_inside() { awk '/^NSpid:/ {print $NF}' "/proc/$1/status"; } # PID: as its own namespace numbers it
-try_one_oom() { BEFORE=cgroup_of_b && host_ends 0 "" no_memory redco-b; }
-fault one-oom "2" "a host is out of memory (a cgroup's limit), and its rank is killed; the command finishes" 3
+try_one_oom() { BEFORE=cgroup_of_b && host_ends 0 "" no_memory b; }
+fault one-oom "2" "a host is out of memory (a cgroup's limit), and its rank is killed; the command finishes" slow
 try_one_oom_first() {
   BEFORE=cgroup_of_a
-  host_ends 4 "" no_memory redco-a
+  host_ends 4 "" no_memory a
   grep -qs 'memory. the kernel killed rank 0 for lack of memory' "$TRY/run.err" || broke "no message about memory"
 }
-fault one-oom-first "2" "the same on the first host; the command ends" 3
+fault one-oom-first "2" "the same on the first host; the command ends" slow
 try_one_oom_shrink() {
   BEFORE=cgroup_of_a COMPARE=compare_steps
-  host_ends 0 "fault.shrink_batch=true" no_memory redco-a
+  host_ends 0 "fault.shrink_batch=true" no_memory a
 }
-fault one-oom-shrink "2" "the same with fault.shrink_batch; the command finishes with half the micro-batch" 3
+fault one-oom-shrink "2" "the same with fault.shrink_batch; the command finishes with half the micro-batch" slow

@@ -24,7 +24,7 @@ equals() {
 # The most frequent message of the tries with a code other than 0, with N for numbers.
 typical_message() {
   awk -F '\t' -v name="$1" '$1 == name && ($5 != 0 || $1 ~ /^(truncated|missing|no-manifest|leftover)@/) && $11 != "-" {print $11}' "$RESULTS" |
-    sed -E 's/\r//g; s|/[^ ]*/redco env|redco env|g; s/ \([0-9.]+ s\)//g; s/^redco-a [0-9.]+ s, redco-b [0-9.]+ s: //; s/[0-9]+(\.[0-9]+)?/N/g; s/\|/ /g; s/`/'"'"'/g' | sort | uniq -c | sort -rn |
+    sed -E 's/\r//g; s|/[^ ]*/redco env|redco env|g; s/ \([0-9.]+ s\)//g; s/^host a [0-9.]+ s, host b [0-9.]+ s: //; s/redcof[0-9]+-/redco-/g; s/[0-9]+(\.[0-9]+)?/N/g; s/\|/ /g; s/`/'"'"'/g' | sort | uniq -c | sort -rn |
     awk 'NR == 1 {sub(/^ *[0-9]+ /, ""); print (length($0) > 115 ? substr($0, 1, 112) "..." : $0)}'
 }
 
@@ -37,10 +37,14 @@ old_row() { awk -v row="| ${WHAT[$1]} | ${1#*@} |" 'index($0, row) == 1 {print; 
 old_message() {
   awk -v line="- ${WHAT[$1]} (ranks: ${1#*@}):" '$0 == line {getline; print; exit}' "$PAGE" | sed 's/^  `//; s/`$//'
 }
+tries_on_page() { awk -F ' *[|] *' '{print $4 + 0}' <<<"$(old_row "$1")"; }
+# Whether a row of the section is replaced.
 has_results() { # SECTION
-  local name
+  local name tries
   for name in "${FAULTS[@]}"; do
-    [[ ${SECTION[$name]} != "$1" ]] || ! grep -q "^$name	" "$RESULTS" || return 0
+    [[ ${SECTION[$name]} == "$1" ]] || continue
+    tries=$(column "$name" 2 | wc -l)
+    ((tries == 0 || tries < $(tries_on_page "$name"))) || return 0
   done
   return 1
 }
@@ -69,7 +73,7 @@ write_page() {
 # These use the variables of write_page.
 begin_section() {
   printf '\n## %s\n' "$section"
-  [[ -z $NOTE ]] || printf 'Measured on %s, %s.\n\n' "$(date +'%-d %B %Y')" "$NOTE"
+  [[ -z $NOTE ]] || printf 'Measured on %s, %s.\nRows of more tries may be older.\n\n' "$(date +'%-d %B %Y')" "$NOTE"
   [[ $section != "Hosts with restarts" ]] || printf 'The first three faults are at a random step, the others at step 20 or later.\n\n'
   [[ $section != "One host of two" ]] || printf 'The fault is at step 20 or later.\n\n'
   [[ $section != "Four hosts" ]] || four_hosts_note
@@ -80,7 +84,7 @@ write_row() {
   local tries reason said row had
   tries=$(column "$name" 2 | wc -l)
   row=$(old_row "$name")
-  had=$(awk -F ' *[|] *' '{print $4 + 0}' <<<"$row")
+  had=$(tries_on_page "$name")
   if ((tries == 0 || had > tries)); then
     reason=$(awk -F '\t' -v name="$name" '$1 == name {print $2}' "$FOLDER/skipped" 2>/dev/null || true)
     said=$(old_message "$name")
@@ -151,8 +155,14 @@ write_end() {
     scripts/fault-runs --page               # generates this page from existing results
 
 \`build/fault-runs/results.tsv\` has one line per try. The folder of a try that broke a promise is kept in
-\`build/fault-runs/work\`. Faults of hosts and of SLURM have at most 3 tries, because each takes up to a minute.
+\`build/fault-runs/work\`. A fault of hosts or of SLURM takes up to a minute, so it has \`--slow-tries\` tries
+(default 3); \`--parallel 2\` makes two of them at the same time.
 END
+}
+# The number of tries in all tables of a page.
+write_total() { # FILE
+  awk -F ' *[|] *' '/^## / {title = $0} $4 ~ /^[0-9]+$/ {all += $4; if (title ~ /[Hh]ost|SLURM/) hosts += $4}
+    END {printf "\nThe tables have %d tries. %d of them are of several hosts or SLURM.\n", all, hosts}' "$1"
 }
 four_hosts_note() {
   cat <<END

@@ -2,13 +2,24 @@
 
 SECTION_NOW="SLURM"
 slurm() { "$SHARED/local-slurm" "$@" 8>&-; }
+# Starts a SLURM of N nodes that no other try uses.
+take_slurm() { # N
+  local i
+  while :; do
+    for ((i = 1; i <= PARALLEL; i++)); do
+      exec 8>"/tmp/redco-faults-slurm-$i.lock"
+      ! flock -n 8 || break 2
+    done
+    sleep 0.2
+  done
+  export LOCAL_SLURM_DIR=/tmp/redco-faults-slurm-$i LOCAL_SLURM_PORT=$((17600 + 20 * i))
+  slurm stop >/dev/null 2>&1
+  slurm start --nodes "$1" --cpus 2 >"$TRY/slurm.log" 2>&1 || { broke "local-slurm does not start" && return 1; }
+}
 # A batch job on two nodes, including its requeue, until it leaves the queue. The code is that of the job's output.
 slurm_fault() { # WHAT ...
   local job state=none shown i paused=-1
-  exec 8>/tmp/slurm.lock
-  flock 8
-  slurm stop >/dev/null 2>&1
-  slurm start --nodes 3 --cpus 2 >"$TRY/slurm.log" 2>&1 || { broke "local-slurm does not start" && return; }
+  take_slurm 3 || return
   ERR=$TRY/job.out
   job=$(cd "$TRY" && slurm run "$REDCO" sbatch job.yaml $(mesh_words "$MESH") --nodes 2 --output job.out >job.sh 2>job.err &&
     slurm run sbatch --parsable --requeue job.sh 2>>job.err)
@@ -52,19 +63,16 @@ slurm_fault() { # WHAT ...
 slurm_usr1() { slurm run scancel --signal=USR1 --batch "$1"; }
 slurm_requeue() { slurm run scontrol requeue "$1"; }
 slurm_node() { slurm fail redco-n2 >/dev/null 2>&1; }
-fault slurm-usr1 "2" "SLURM: USR1 before the time limit; the job requeues itself" 3
+fault slurm-usr1 "2" "SLURM: USR1 before the time limit; the job requeues itself" slow
 try_slurm_usr1() { slurm_fault slurm_usr1; }
-fault slurm-requeue "2" "SLURM: scontrol requeue (TERM, KILL after 5 s), as in a preemption" 3
+fault slurm-requeue "2" "SLURM: scontrol requeue (TERM, KILL after 5 s), as in a preemption" slow
 try_slurm_requeue() { slurm_fault slurm_requeue; }
-fault slurm-node "2" "SLURM: a node of the job fails; SLURM requeues the job" 3
+fault slurm-node "2" "SLURM: a node of the job fails; SLURM requeues the job" slow
 try_slurm_node() { slurm_fault slurm_node; }
 # The command in an allocation of two nodes: it starts its ranks again, from the copies that a step of srun keeps.
 try_slurm_buddy() {
   local rank pid left i
-  exec 8>/tmp/slurm.lock
-  flock 8
-  slurm stop >/dev/null 2>&1
-  slurm start --nodes 2 --cpus 2 >"$TRY/slurm.log" 2>&1 || { broke "local-slurm does not start" && return; }
+  take_slurm 2 || return
   ERR=$TRY/run.err
   (cd "$TRY" && exec "$SHARED/local-slurm" run salloc -N2 --ntasks-per-node=1 "$REDCO" train job.yaml $(mesh_words "$MESH") \
     fault.max_restarts=3 $BUDDY >run.out 2>"$ERR" </dev/null 8>&-) &
@@ -97,4 +105,4 @@ try_slurm_buddy() {
   slurm stop >/dev/null 2>&1
   exec 8>&-
 }
-fault slurm-buddy "2" "SLURM: SIGKILL to a rank under mpirun, a checkpoint every 10 steps, a buddy one every 3; the command finishes" 3
+fault slurm-buddy "2" "SLURM: SIGKILL to a rank under mpirun, a checkpoint every 10 steps, a buddy one every 3; the command finishes" slow

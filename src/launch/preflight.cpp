@@ -65,6 +65,10 @@ std::string script_of(const LaunchRequest& r, const std::string& program,
   s += "); export REDCO_DAEMON; ";
   for (const char* name : {"PATH", "LD_LIBRARY_PATH"})
     if (!of(name).empty()) s += fmt::format("{0}={1}; export {0}; ", name, quoted(of(name)));
+  // A stopped process cannot notice that its connection has ended, and sshd does not end it.
+  s += "case $(cat /proc/$PPID/comm 2>/dev/null) in sshd*) "
+       "(cd /; while sleep 2 && [ -d /proc/$$ ]; do [ -d /proc/$PPID ] || kill -KILL $$; done) "
+       "</dev/null >/dev/null 2>&1 & esac; ";
   s += "exec " + quoted(program);
   for (const std::string& a : words) s += " " + quoted(a);
   return s;

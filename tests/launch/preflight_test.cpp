@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "launch/child_process.h"
+#include "launch/slurm.h"
 #include "support/error_text.h"
 #include "support/temp_dir.h"
 
@@ -70,6 +71,29 @@ TEST(Preflight, GoodHostsHaveNoFindings) {
 TEST(Preflight, FindsTheDaemonsOfOpenMpi4And5) {
   for (const char* daemon : {"command -v orted", "command -v prted"})
     EXPECT_THAT(command_on_host({}, "localhost", "redco", {}), testing::Contains(HasSubstr(daemon)));
+}
+
+// The agent's process on the host is named as sshd's, and ends with the connection.
+TEST(Preflight, AStoppedProcessEndsWithItsConnection) {
+  const test::TempDir dir;
+  const std::string agent = dir / "sshd-agent", program = dir / "program";
+  test::spill(agent, "#!/bin/sh\nfor command; do :; done\nsetsid sh -c \"$command\" &\nwait\n");
+  test::spill(program, "#!/bin/sh\necho $$ >" + (dir / "pid") + "\nkill -STOP $$\n");
+  for (const std::string& file : {agent, program})
+    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+  LaunchRequest r;
+  r.environment = current_environment();
+  r.environment["OMPI_MCA_plm_rsh_agent"] = agent;
+  PreflightNeeds n = needs();
+  n.workdir.clear();
+  n.hosts = {{"b", 1}};
+  EXPECT_THAT(ask_hosts(r, n, program, 3)[0].problem, HasSubstr("host b")) << "it answers nothing";
+  std::istringstream pid(test::slurp(dir / "pid"));
+  int number = 0;
+  ASSERT_TRUE(pid >> number);
+  const std::string process = "/proc/" + std::to_string(number);
+  for (int i = 0; i < 200 && std::filesystem::exists(process); ++i) ::usleep(100000);
+  EXPECT_FALSE(std::filesystem::exists(process));
 }
 
 TEST(Preflight, EachFailureNamesHostValueAndRemedy) {

@@ -43,6 +43,7 @@ class Redco(CMakePackage):
     depends_on("jpeg")
     depends_on("libzip")
     depends_on("libwebp")
+    # Recordings need libsndfile, libsamplerate and kissfft. Spack has no recipe of kissfft, so this redco reads none.
     depends_on("openssh", type="run")
     depends_on("googletest+gmock", type="test")
 
