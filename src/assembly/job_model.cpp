@@ -310,7 +310,7 @@ ModelSource model_source(const JobConfig& job, const Tokenizer* tokenizer) {
       give("eos_token_id", ids.eos);
       give("pad_token_id", ids.pad ? ids.pad : ids.eos);
       // Outputs of T5 and mT5 begin with the padding token, BART's with the end token.
-      if (*job.model.arch == "t5" || *job.model.arch == "mt5")
+      if (*job.model.arch == "t5" || *job.model.arch == "mt5" || *job.model.arch == "umt5")
         give("decoder_start_token_id", ids.pad ? ids.pad : ids.eos);
       if (*job.model.arch == "bart") give("decoder_start_token_id", ids.eos);
       const auto transcript = tokenizer->token_to_id("<|startoftranscript|>");

@@ -19,6 +19,7 @@ std::unique_ptr<Model> make_dinov2(ModelConfig& c);
 std::unique_ptr<Model> make_vision_encoder_decoder(ModelConfig& c);
 std::unique_ptr<Model> make_dual_encoder(ModelConfig& c);  // clip and siglip, and each of their towers
 std::unique_ptr<Model> make_cnn(ModelConfig& c);
+std::unique_ptr<Model> make_mistral3(ModelConfig& c);
 std::unique_ptr<Model> make_mlp(ModelConfig& c);
 std::unique_ptr<Model> make_mlp_mixer(ModelConfig& c);
 std::unique_ptr<Model> make_performer(ModelConfig& c);
