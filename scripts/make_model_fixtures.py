@@ -156,6 +156,8 @@ FIXTURES = {
     # Tied, scaled and gated together; stacks of different depth; buckets in the linear and the logarithmic range.
     "t5-variants": ("t5", dict(T5, feed_forward_proj="gated-silu", layer_norm_epsilon=1e-5)),
     "mt5": ("mt5", dict(T5)),
+    # The decoder reads the text too, and the head its state of the end token.
+    "bart-class": ("bart", dict(BART, num_labels=3)),
     "ernie": ("ernie", dict(BERT, use_task_id=True, task_type_vocab_size=3)),
     "data2vec-text": ("data2vec-text", dict(BERT, type_vocab_size=1)),
     # Masked tokens without embedding; rotary positions, and learned ones with a norm.
@@ -325,6 +327,8 @@ def compute(model, inputs):
     out = model(**inputs, output_hidden_states=True, **cache)
     out.loss.backward()
     stacks = ["encoder_hidden", "decoder_hidden"] if model.config.is_encoder_decoder else ["hidden"]
+    if "decoder_input_ids" not in inputs and model.config.is_encoder_decoder:
+        stacks = []
     results = {f"{s}.{i}": h for s in stacks for i, h in enumerate(out[f"{s}_states"])}
     results |= {"logits": out.logits, "loss": out.loss}
     for n, p in model.named_parameters():
@@ -439,7 +443,7 @@ def make(name, family, settings):
     config._experts_implementation = "eager"  # the other implementations have no float64
     two_stacks = config.is_encoder_decoder
     encoder, classes = family in ENCODERS, name.endswith("-class")
-    kind = (tf.AutoModelForSeq2SeqLM if two_stacks else tf.AutoModelForSequenceClassification if classes
+    kind = (tf.AutoModelForSequenceClassification if classes else tf.AutoModelForSeq2SeqLM if two_stacks
             else tf.AutoModelForImageTextToText if family in ("gemma3", "mistral3") else tf.AutoModelForMaskedLM if encoder else tf.AutoModelForCausalLM)
     # Falcon's eager attention adds ALiBi twice.
     attention = "sdpa" if getattr(config, "alibi", False) else "eager"
@@ -468,7 +472,10 @@ def make(name, family, settings):
     if family not in WITHOUT_PADDING and family not in WITHOUT_GAP:
         mask[2, 4] = 0  # and a gap
     labels = torch.where(mask == 1, ids, -100)
-    if two_stacks:
+    if two_stacks and classes:  # a head reads the state of the last end token
+        ids = torch.where(ids == config.eos_token_id, 5, ids)
+        ids[0, -1] = ids[1, 7] = ids[2, 15] = config.eos_token_id
+    elif two_stacks:
         labels = torch.randint(0, VOCAB, (3, 9), generator=generator)
         labels[1, 5:] = labels[2, 3] = -100
     if classes:
@@ -476,7 +483,7 @@ def make(name, family, settings):
     elif encoder:
         labels[:, ::3] = -100
     inputs = {"input_ids": ids, "attention_mask": mask, "labels": labels}
-    if two_stacks:
+    if two_stacks and not classes:
         inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels)
     single = compute(model, inputs)
     ids_out, single_model = {}, copy.deepcopy(model)
@@ -497,7 +504,7 @@ def make(name, family, settings):
     write = lambda file, value: (folder / file).write_text(json.dumps(value, indent=2) + "\n")
     write("tolerances.json", {"float32_vs_float64": differences})
     fixture = {"name": name, "family": family,
-               "task": "seq2seq-lm" if two_stacks else "sequence-classification" if classes
+               "task": "sequence-classification" if classes else "seq2seq-lm" if two_stacks
                else "masked-lm" if encoder else "causal-lm", "tokenizer": None,
                "attention": attention}
     if name in GENERATED:

@@ -71,6 +71,8 @@ std::string labelling(const std::string& family) {
       {"deberta-v2", "DebertaV2ForSequenceClassification"},
       {"modernbert", "ModernBertForSequenceClassification"},
       {"nomic_bert", "NomicBertForSequenceClassification"},
+      {"bart", "BartForSequenceClassification"},
+      {"mbart", "MBartForSequenceClassification"},
       {"vit", "ViTForImageClassification"},
       {"deit", "DeiTForImageClassification"},
       {"dinov2", "Dinov2ForImageClassification"},

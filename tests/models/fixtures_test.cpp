@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(
                                          "deberta-v2-conv", "deberta-v2-absolute",
                                          "deberta-v2-unused-table-class", "modernbert-untied", "camembert",
                                          "marian", "m2m_100", "pegasus", "mbart", "mt5", "umt5", "ernie",
-                                         "data2vec-text", "esm", "esm-absolute"),
+                                         "data2vec-text", "esm", "esm-absolute", "bart-class"),
                        ::testing::ValuesIn(kMeshes)),
     param_name);
 
