@@ -202,6 +202,23 @@ TEST(ModelConfigs, TheOlderConfigOfATowerTakesItsPlace) {
   EXPECT_EQ(rows({{"text_config", nullptr}}), (Shape{49408, 512}));
 }
 
+// As in files of nomic-embed-text, whose model has no head.
+TEST(ModelConfigs, AnEncoderWithoutHeadMayHaveNamesWithoutPrefix) {
+  const auto model = make("nomic_bert", {{"architectures", {"NomicBertModel"}}});
+  EXPECT_EQ(model->canonical_name("emb_ln.weight"), "nomic_bert.emb_ln.weight");
+  EXPECT_EQ(model->canonical_name("encoder.layers.0.norm1.bias"), "nomic_bert.encoder.layers.0.norm1.bias");
+}
+
+// transformers' masks read the key of every decoder (gte-Qwen2).
+TEST(ModelConfigs, ADecoderThatIsNotCausalEmbedsTexts) {
+  const auto model = make("qwen2", {{"is_causal", false}});
+  EXPECT_EQ(model->task(), ModelTask::feature_extraction);
+  EXPECT_FALSE(has(*model, "lm_head.weight"));
+  EXPECT_EQ(model->canonical_name("lm_head.weight"), "");
+  EXPECT_EQ(make("qwen2", {{"is_causal", true}})->task(), ModelTask::causal_lm);
+  EXPECT_THAT(error_of("mistral", {{"is_causal", false}, {"sliding_window", 8}}), HasSubstr("is_causal"));
+}
+
 // As transformers writes it for models without windows.
 TEST(ModelConfigs, APatternOfZeroMeansNoWindows) {
   EXPECT_EQ(error_of("exaone4", {{"sliding_window", nullptr}, {"sliding_window_pattern", 0}}), "no error");
