@@ -68,8 +68,54 @@ FIXTURES = {
                             mamba_dt_rank=4, mamba_expand=2, expert_layer_period=2, expert_layer_offset=1, num_experts=5,
                             num_experts_per_tok=2, intermediate_size=12, output_router_logits=True,
                             router_aux_loss_coef=0.2)),
+    # Windows in every second layer, no divisor of the scores.
+    "gpt_neo": ("gpt_neo", dict(vocab_size=m.VOCAB, hidden_size=24, num_layers=3, num_heads=3, window_size=5,
+                                attention_types=[[["global", "local"], 1], [["local"], 1]],
+                                max_position_embeddings=32, intermediate_size=34, resid_dropout=0.0)),
+    # Queries, values and keys stored in quarters.
+    "codegen": ("codegen", dict(vocab_size=m.VOCAB, n_positions=32, n_embd=32, n_layer=2, n_head=4, rotary_dim=6)),
+    # One quarter of the rows is one and a half heads.
+    "codegen-uneven": ("codegen", dict(vocab_size=m.VOCAB, n_positions=32, n_embd=24, n_layer=2, n_head=6, rotary_dim=4,
+                                       n_inner=38, activation_function="relu")),
+    "biogpt": ("biogpt", dict(vocab_size=m.VOCAB, hidden_size=24, num_hidden_layers=2, num_attention_heads=3,
+                              intermediate_size=38, max_position_embeddings=32, hidden_dropout_prob=0.0,
+                              attention_probs_dropout_prob=0.0)),
+    "ministral": ("ministral", dict(LLAMA, head_dim=8, sliding_window=5, pad_token_id=None,
+                                    layer_types=["full_attention", "sliding_attention"])),
+    # Queries that grow with their position.
+    "ministral3": ("ministral3", dict(LLAMA, head_dim=8, pad_token_id=7, tie_word_embeddings=True,
+                                      **m.rope("yarn", factor=4.0, original_max_position_embeddings=4, mscale=1.0,
+                                               mscale_all_dim=1.0, llama_4_scaling_beta=0.5, beta_fast=32.0,
+                                               beta_slow=1.0))),
+    "cwm": ("cwm", dict(LLAMA, head_dim=8, sliding_window=5, mlp_bias=True, pad_token_id=None)),
+    "internlm3": ("internlm3", dict(LLAMA, head_dim=8, attention_bias=True, mlp_bias=True)),
+    "iquestcoder": ("iquestcoder", dict(LLAMA, head_dim=10)),
+    "exaone": ("exaone", dict(LLAMA, head_dim=8, pad_token_id=0)),
+    "vaultgemma": ("vaultgemma", dict(LLAMA, num_attention_heads=6, num_key_value_heads=2, head_dim=8,
+                                      query_pre_attn_scalar=4, attn_logit_softcapping=2.0, final_logit_softcapping=5.0,
+                                      sliding_window=4, pad_token_id=0)),
+    "hyperclovax": ("hyperclovax", dict(LLAMA, embedding_multiplier=3.0, attention_multiplier=0.2,
+                                        residual_multiplier=0.6, logits_scaling=0.4, mlp_bias=True)),
+    "jais2": ("jais2", dict(LLAMA, num_attention_heads=3)),
+    # A correction of the choice, rotary positions on a part of a head, norms over all heads.
+    "minimax_m2": ("minimax_m2", dict(LLAMA, head_dim=8, num_local_experts=5, num_experts_per_tok=2,
+                                      intermediate_size=12, rotary_dim=4, output_router_logits=True,
+                                      router_aux_loss_coef=0.2)),
+    "glm4_moe_lite": ("glm4_moe_lite", dict(LLAMA, num_hidden_layers=3, num_key_value_heads=3, kv_lora_rank=10,
+                                            q_lora_rank=8, qk_nope_head_dim=6, qk_rope_head_dim=4, v_head_dim=12,
+                                            n_routed_experts=6, num_experts_per_tok=2, n_group=3, topk_group=2,
+                                            moe_intermediate_size=10, mlp_layer_types=["sparse", "dense", "sparse"])),
+    "youtu": ("youtu", dict(LLAMA, num_key_value_heads=3, kv_lora_rank=10, q_lora_rank=8, qk_nope_head_dim=6,
+                            qk_rope_head_dim=4, v_head_dim=12)),
+    "solar_open": ("solar_open", dict({k: v for k, v in LLAMA.items() if k != "intermediate_size"}, head_dim=8,
+                                      attention_bias=True, n_routed_experts=6, num_experts_per_tok=2,
+                                      moe_intermediate_size=10)),
+    "exaone_moe": ("exaone_moe", dict(LLAMA, num_hidden_layers=3, head_dim=8, sliding_window=5,
+                                      layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+                                      num_experts=6, num_experts_per_tok=2, moe_intermediate_size=10)),
 }
-m.GENERATED = ("hunyuan_v1_moe", "granitemoeshared", "apertus", "phimoe", "lfm2", "falcon_h1", "mamba")
+m.GENERATED = ("hunyuan_v1_moe", "granitemoeshared", "apertus", "phimoe", "lfm2", "falcon_h1", "mamba",
+               "gpt_neo", "codegen", "biogpt", "ministral3", "glm4_moe_lite", "vaultgemma")
 RECURRENT = ("lfm2", "lfm2_moe", "falcon_h1", "mamba", "falcon_mamba", "jamba")
 # Results at padding differ: transformers lets the state decay there. Generated ids cover padding.
 m.WITHOUT_PADDING += RECURRENT

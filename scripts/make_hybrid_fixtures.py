@@ -50,6 +50,12 @@ FIXTURES = {
         LLAMA, num_hidden_layers=2, layer_types=["linear_attention", "full_attention"], head_dim=8,
         attention_bias=True, tie_word_embeddings=True, linear_key_head_dim=6, linear_value_head_dim=8,
         linear_num_key_heads=1, linear_num_value_heads=3)),
+    "qwen3_5_moe_text": ("qwen3_5_moe_text", dict(
+        {k: v for k, v in LLAMA.items() if k != "intermediate_size"}, num_hidden_layers=2,
+        layer_types=["linear_attention", "full_attention"], head_dim=8, linear_key_head_dim=6,
+        linear_value_head_dim=8, linear_num_key_heads=1, linear_num_value_heads=3, num_experts=5,
+        num_experts_per_tok=2, moe_intermediate_size=10, shared_expert_intermediate_size=14,
+        output_router_logits=True, router_aux_loss_coef=0.2)),
 }
 m.GENERATED = ("granitemoehybrid", "nemotron_h", "qwen3_next")
 # Results at padding differ: transformers lets the state decay there. Generated ids cover padding.

@@ -156,6 +156,16 @@ FIXTURES = {
     # Tied, scaled and gated together; stacks of different depth; buckets in the linear and the logarithmic range.
     "t5-variants": ("t5", dict(T5, feed_forward_proj="gated-silu", layer_norm_epsilon=1e-5)),
     "mt5": ("mt5", dict(T5)),
+    # The decoder reads the text too, and the head its state of the end token.
+    "bart-class": ("bart", dict(BART, num_labels=3)),
+    "ernie": ("ernie", dict(BERT, use_task_id=True, task_type_vocab_size=3)),
+    "data2vec-text": ("data2vec-text", dict(BERT, type_vocab_size=1)),
+    # Masked tokens without embedding; rotary positions, and learned ones with a norm.
+    "esm": ("esm", dict(BERT, position_embedding_type="rotary", token_dropout=True, mask_token_id=5, pad_token_id=1,
+                        layer_norm_eps=1e-5)),
+    "esm-absolute": ("esm", dict(BERT, emb_layer_norm_before=True, token_dropout=True, mask_token_id=5, pad_token_id=1)),
+    # A table of relative positions in each layer.
+    "umt5": ("umt5", dict(T5, num_layers=2)),
     # The text model of a folder with an image tower.
     "gemma3-images": ("gemma3", dict(
         text_config=dict(LLAMA, num_hidden_layers=3, num_key_value_heads=1, head_dim=8, sliding_window=4,
@@ -163,6 +173,12 @@ FIXTURES = {
         vision_config=dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, image_size=8,
                            patch_size=4, vision_use_head=False),
         mm_tokens_per_image=4, image_token_index=VOCAB - 1, boi_token_index=VOCAB - 2, eoi_token_index=VOCAB - 3)),
+    "mistral3-images": ("mistral3", dict(
+        text_config=dict(LLAMA, model_type="ministral3", num_key_value_heads=1, head_dim=8, pad_token_id=7,
+                         **rope("yarn", factor=4.0, original_max_position_embeddings=5, llama_4_scaling_beta=0.5)),
+        vision_config=dict(model_type="pixtral", hidden_size=8, intermediate_size=8, num_hidden_layers=1,
+                           num_attention_heads=2, image_size=8, patch_size=4, head_dim=4),
+        image_token_index=VOCAB - 1, tie_word_embeddings=False)),
     # Clipped after the norms, weights of the experts that do not sum to 1, and the load-balancing loss.
     "olmoe": ("olmoe", dict(LLAMA, num_key_value_heads=1, num_experts=5, num_experts_per_tok=2, intermediate_size=12,
                             clip_qkv=1.2, pad_token_id=None, eos_token_id=2,
@@ -311,10 +327,12 @@ def compute(model, inputs):
     out = model(**inputs, output_hidden_states=True, **cache)
     out.loss.backward()
     stacks = ["encoder_hidden", "decoder_hidden"] if model.config.is_encoder_decoder else ["hidden"]
+    if "decoder_input_ids" not in inputs and model.config.is_encoder_decoder:
+        stacks = []
     results = {f"{s}.{i}": h for s in stacks for i, h in enumerate(out[f"{s}_states"])}
     results |= {"logits": out.logits, "loss": out.loss}
     for n, p in model.named_parameters():
-        if p.grad is None and model.config.model_type in ("deberta-v2", "gemma3"):  # not used: a table, the image tower
+        if p.grad is None and model.config.model_type in ("deberta-v2", "gemma3", "mistral3", "esm"):  # not used: a table, the image tower
             continue
         n = n.replace("model.language_model.", "model.")  # redco's names, those of the text model alone
         n = n.replace("lm_head.", "embed_out.") if model.config.model_type == "gpt_neox" else n
@@ -347,7 +365,7 @@ def nomic_names(results):
 
 
 ENCODERS = ("bert", "roberta", "xlm-roberta", "camembert", "mpnet", "electra", "albert", "distilbert", "modernbert", "nomic_bert",
-            "deberta-v2")
+            "deberta-v2", "ernie", "data2vec-text", "esm")
 # Families of transformers 4.41 whose keys are those of v4().
 OLDER = ("gpt2", "gptj", "opt", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "mixtral")
 GENERATED = ("qwen3", "gemma", "gemma2", "gemma3", "mixtral")  # with ids and three AdamW steps, in the format of `redco verify`
@@ -425,8 +443,8 @@ def make(name, family, settings):
     config._experts_implementation = "eager"  # the other implementations have no float64
     two_stacks = config.is_encoder_decoder
     encoder, classes = family in ENCODERS, name.endswith("-class")
-    kind = (tf.AutoModelForSeq2SeqLM if two_stacks else tf.AutoModelForSequenceClassification if classes
-            else tf.AutoModelForImageTextToText if family == "gemma3" else tf.AutoModelForMaskedLM if encoder else tf.AutoModelForCausalLM)
+    kind = (tf.AutoModelForSequenceClassification if classes else tf.AutoModelForSeq2SeqLM if two_stacks
+            else tf.AutoModelForImageTextToText if family in ("gemma3", "mistral3") else tf.AutoModelForMaskedLM if encoder else tf.AutoModelForCausalLM)
     # Falcon's eager attention adds ALiBi twice.
     attention = "sdpa" if getattr(config, "alibi", False) else "eager"
     model = kind.from_config(config, attn_implementation=attention, dtype=torch.float32).eval()
@@ -454,7 +472,10 @@ def make(name, family, settings):
     if family not in WITHOUT_PADDING and family not in WITHOUT_GAP:
         mask[2, 4] = 0  # and a gap
     labels = torch.where(mask == 1, ids, -100)
-    if two_stacks:
+    if two_stacks and classes:  # a head reads the state of the last end token
+        ids = torch.where(ids == config.eos_token_id, 5, ids)
+        ids[0, -1] = ids[1, 7] = ids[2, 15] = config.eos_token_id
+    elif two_stacks:
         labels = torch.randint(0, VOCAB, (3, 9), generator=generator)
         labels[1, 5:] = labels[2, 3] = -100
     if classes:
@@ -462,7 +483,7 @@ def make(name, family, settings):
     elif encoder:
         labels[:, ::3] = -100
     inputs = {"input_ids": ids, "attention_mask": mask, "labels": labels}
-    if two_stacks:
+    if two_stacks and not classes:
         inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels)
     single = compute(model, inputs)
     ids_out, single_model = {}, copy.deepcopy(model)
@@ -483,7 +504,7 @@ def make(name, family, settings):
     write = lambda file, value: (folder / file).write_text(json.dumps(value, indent=2) + "\n")
     write("tolerances.json", {"float32_vs_float64": differences})
     fixture = {"name": name, "family": family,
-               "task": "seq2seq-lm" if two_stacks else "sequence-classification" if classes
+               "task": "sequence-classification" if classes else "seq2seq-lm" if two_stacks
                else "masked-lm" if encoder else "causal-lm", "tokenizer": None,
                "attention": attention}
     if name in GENERATED:

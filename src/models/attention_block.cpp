@@ -47,7 +47,8 @@ Tensor self_attention(const ParamTree& p, const AttentionBlock& a, const ApplyOp
     if (a.rope) y = rope(y, positions, *a.rope);
     return late ? normed(y) : y;
   };
-  const Tensor q = prepared(projected[0], false), k = prepared(projected[1], true);
+  const Tensor own = prepared(projected[0], false), k = prepared(projected[1], true);
+  const Tensor q = a.query_scale.defined() ? own * cast(a.query_scale, own.dtype()) : own;
   Tensor sinks;
   if (!a.sinks.empty()) sinks = reshape(p[a.sinks], {1, a.heads.n_head});
   const Tensor y = attend(o, a.settings, layer, q, k, clipped(projected[2]), key_mask, bias, sinks);

@@ -22,9 +22,10 @@ struct AttentionBlock {
   AttentionSettings settings;
   const RopeOptions* rope = nullptr;  // rotary positions of q and k
   const HeadNorms* norms = nullptr;
-  double clip = 0;      // > 0: q, k and v are limited to [-clip, clip]
-  std::string sinks{};  // the parameter [H] of sinks (ops/attention.h); "": none
-  bool gated = false;   // the part `gate` of q's layer scales the result before `out`, by its sigmoid
+  double clip = 0;       // > 0: q, k and v are limited to [-clip, clip]
+  std::string sinks{};   // the parameter [H] of sinks (ops/attention.h); "": none
+  bool gated = false;    // the part `gate` of q's layer scales the result before `out`, by its sigmoid
+  Tensor query_scale{};  // [B, T, 1, 1], of the queries; undefined: none
 };
 
 // out(softmax(q(x) k(x)^T + bias) v(x) * sigmoid(gate(x))), the latter if it is gated, [B, T, C] -> [B, T,

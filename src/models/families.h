@@ -22,6 +22,7 @@ std::unique_ptr<Model> make_dual_encoder(ModelConfig& c);  // clip and siglip, a
 void add_encoder_and_decoder(ConfigTree& config);
 void add_towers(ConfigTree& config);
 std::unique_ptr<Model> make_cnn(ModelConfig& c);
+std::unique_ptr<Model> make_mistral3(ModelConfig& c);
 std::unique_ptr<Model> make_mlp(ModelConfig& c);
 std::unique_ptr<Model> make_mlp_mixer(ModelConfig& c);
 std::unique_ptr<Model> make_performer(ModelConfig& c);

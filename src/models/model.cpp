@@ -13,6 +13,7 @@
 #include "models/encoder/encoder.h"
 #include "models/encoder/families.h"
 #include "models/families.h"
+#include "models/missing_families.h"
 #include "models/plugin_families.h"
 #include "models/seq2seq/seq2seq.h"
 #include "nn/activations_by_name.h"
@@ -187,17 +188,25 @@ using Start = ArchNeeds::Start;
 // The registry of families.
 constexpr Family kFamilies[] = {
     {"gpt2", make_decoder<read_gpt2>, "GPT2LMHeadModel"},
+    {"gpt_neo", make_decoder<read_gpt_neo>, "GPTNeoForCausalLM"},
     {"gptj", make_decoder<read_gptj>, "GPTJForCausalLM"},
+    {"codegen", make_decoder<read_gptj>, "CodeGenForCausalLM"},
     {"opt", make_decoder<read_opt>, "OPTForCausalLM"},
+    {"biogpt", make_decoder<read_biogpt>, "BioGptForCausalLM"},
     {"llama", make_decoder<read_llama>, "LlamaForCausalLM"},
     {"mistral", make_decoder<read_llama>, "MistralForCausalLM"},
+    {"mistral3", make_mistral3},
+    {"ministral", make_decoder<read_ministral>, "MinistralForCausalLM"},
+    {"ministral3", make_decoder<read_ministral3>, "Ministral3ForCausalLM"},
     {"qwen2", make_decoder<read_llama>, "Qwen2ForCausalLM"},
     {"qwen3", make_decoder<read_llama>, "Qwen3ForCausalLM"},
     {"gemma", make_decoder<read_gemma>, "GemmaForCausalLM"},
     {"gemma2", make_decoder<read_gemma>, "Gemma2ForCausalLM"},
     {"gemma3_text", make_decoder<read_gemma>, "Gemma3ForCausalLM"},
     {"gemma3", make_gemma3},
+    {"vaultgemma", make_decoder<read_gemma>, "VaultGemmaForCausalLM"},
     {"mixtral", make_decoder<read_mixtral>, "MixtralForCausalLM"},
+    {"minimax_m2", make_decoder<read_minimax_m2>, "MiniMaxM2ForCausalLM"},
     {"phi3", make_decoder<read_phi3>, "Phi3ForCausalLM"},
     {"phimoe", make_decoder<read_phimoe>, "PhimoeForCausalLM"},
     {"phi", make_decoder<read_phi>, "PhiForCausalLM"},
@@ -212,6 +221,7 @@ constexpr Family kFamilies[] = {
     {"olmo2", make_decoder<read_olmo>, "Olmo2ForCausalLM"},
     {"olmo3", make_decoder<read_olmo>, "Olmo3ForCausalLM"},
     {"granite", make_decoder<read_granite>, "GraniteForCausalLM"},
+    {"hyperclovax", make_decoder<read_hyperclovax>, "HyperCLOVAXForCausalLM"},
     {"granitemoe", make_decoder<read_granite_moe>, "GraniteMoeForCausalLM"},
     {"granitemoeshared", make_decoder<read_granite_moe>, "GraniteMoeSharedForCausalLM"},
     {"cohere", make_decoder<read_cohere>, "CohereForCausalLM"},
@@ -219,12 +229,20 @@ constexpr Family kFamilies[] = {
     {"glm", make_decoder<read_glm>, "GlmForCausalLM"},
     {"glm4", make_decoder<read_glm>, "Glm4ForCausalLM"},
     {"smollm3", make_decoder<read_smollm3>, "SmolLM3ForCausalLM"},
+    {"internlm3", make_decoder<read_internlm3>, "LlamaForCausalLM"},
+    {"iquestcoder", make_decoder<read_internlm3>, "LlamaForCausalLM"},
+    {"cwm", make_decoder<read_cwm>, "CwmForCausalLM"},
+    {"exaone", make_decoder<read_exaone>, "LlamaForCausalLM"},
     {"nemotron", make_decoder<read_nemotron>, "NemotronForCausalLM"},
+    {"jais2", make_decoder<read_jais2>, "Jais2ForCausalLM"},
     {"exaone4", make_decoder<read_exaone4>, "Exaone4ForCausalLM"},
+    {"exaone_moe", make_decoder<read_exaone4>, "ExaoneMoeForCausalLM"},
     {"qwen2_moe", make_decoder<read_qwen_moe>, "Qwen2MoeForCausalLM"},
     {"qwen3_moe", make_decoder<read_qwen_moe>, "Qwen3MoeForCausalLM"},
     {"olmoe", make_decoder<read_olmoe>, "OlmoeForCausalLM"},
     {"glm4_moe", make_decoder<read_glm4_moe>, "Glm4MoeForCausalLM"},
+    {"glm4_moe_lite", make_decoder<read_glm4_moe_lite>, "Glm4MoeLiteForCausalLM"},
+    {"solar_open", make_decoder<read_solar_open>, "SolarOpenForCausalLM"},
     {"dots1", make_decoder<read_dots1>, "Dots1ForCausalLM"},
     {"ernie4_5", make_decoder<read_ernie4_5>, "Ernie4_5ForCausalLM"},
     {"ernie4_5_moe", make_decoder<read_ernie4_5_moe>, "Ernie4_5_MoeForCausalLM"},
@@ -237,13 +255,16 @@ constexpr Family kFamilies[] = {
     {"gpt_oss", make_decoder<read_gpt_oss>, "GptOssForCausalLM"},
     {"deepseek_v2", make_decoder<read_deepseek>, "DeepseekV2ForCausalLM"},
     {"deepseek_v3", make_decoder<read_deepseek>, "DeepseekV3ForCausalLM"},
+    {"youtu", make_decoder<read_youtu>, "YoutuForCausalLM"},
     {"granitemoehybrid", make_decoder<read_granite_hybrid>, "GraniteMoeHybridForCausalLM"},
     {"falcon_h1", make_decoder<read_falcon_h1>, "FalconH1ForCausalLM"},
     {"bamba", make_decoder<read_bamba>, "BambaForCausalLM"},
     {"nemotron_h", make_decoder<read_nemotron_h>, "NemotronHForCausalLM"},
     {"qwen3_next", make_decoder<read_qwen3_next>, "Qwen3NextForCausalLM"},
     {"qwen3_5_text", make_decoder<read_qwen3_5>, "Qwen3_5ForCausalLM"},
+    {"qwen3_5_moe_text", make_decoder<read_qwen3_5>, "Qwen3_5MoeForCausalLM"},
     {"qwen3_5", make_qwen3_5},
+    {"qwen3_5_moe", make_qwen3_5},
     {"lfm2", make_decoder<read_lfm2>, "Lfm2ForCausalLM"},
     {"lfm2_moe", make_decoder<read_lfm2>, "Lfm2MoeForCausalLM"},
     {"mamba", make_decoder<read_mamba>, "MambaForCausalLM"},
@@ -252,6 +273,7 @@ constexpr Family kFamilies[] = {
     {"mamba2", make_mamba2, "Mamba2ForCausalLM"},
     {"t5", make_t5, "", true, {.start = Start::padding}},
     {"mt5", make_t5, "", true, {.start = Start::padding}},
+    {"umt5", make_t5, "", true, {.start = Start::padding}},
     {"bart", make_seq2seq<read_bart>, "", true, {.own_padding = true, .start = Start::end}},
     {"mbart", make_seq2seq<read_mbart>},
     {"marian", make_seq2seq<read_marian>},
@@ -266,6 +288,9 @@ constexpr Family kFamilies[] = {
     {"roberta", make_encoder<read_bert>},
     {"xlm-roberta", make_encoder<read_bert>},
     {"camembert", make_encoder<read_bert>},
+    {"data2vec-text", make_encoder<read_bert>},
+    {"ernie", make_encoder<read_bert>},
+    {"esm", make_encoder<read_esm>},
     {"distilbert", make_encoder<read_distilbert>},
     {"mpnet", make_encoder<read_mpnet>},
     {"electra", make_encoder<read_electra>},
@@ -355,8 +380,10 @@ std::unique_ptr<Model> make_model(ModelConfig config) {
     (*model).*FamilyName::member() = type;
     return model;
   }
-  config.fail("model_type", fmt::format("this family is not supported; supported: {}, and those of plugins "
+  const std::string lacks = lacking_for(type);
+  config.fail("model_type", fmt::format("this family is not supported{}; supported: {}, and those of plugins "
                                         "(plugins: [./x.so])",
+                                        lacks.empty() ? "" : " (redco lacks " + lacks + ")",
                                         fmt::join(model_families(), ", ")));
 }
 

@@ -25,6 +25,19 @@ Tensor row_positions(const Tensor& ids, i64 first, std::optional<i32> padding) {
   return out;
 }
 
+Tensor shifted_ids(const Tensor& ids, i32 first) {
+  REDCO_CHECK(ids.rank() == 2 && ids.dtype() == DType::i32 && ids.local()[1] == ids.shape()[1],
+              "shifted ids of {}: rows must not be sharded along their tokens", describe(ids));
+  const Tensor out(ids.shape(), DType::i32, ids.layout(), ids.hidden());
+  if (out.is_meta()) return out;
+  const std::vector<i32> from = host_copy<i32>(ids);
+  const i64 S = ids.local()[1];
+  std::vector<i32> to(from.size());
+  for (i64 i = 0; i < std::ssize(to); ++i) to[i] = i % S == 0 ? first : from[i - 1];
+  copy_from_host<i32>(to, out);
+  return out;
+}
+
 std::vector<float> sinusoid_rows(i64 rows, i64 width) {
   std::vector<float> out(rows * width);
   const i64 half = (width + 1) / 2;

@@ -22,6 +22,8 @@ std::vector<float> counted_sinusoid_rows(i64 rows, i64 width, i64 zero_row);
 // beyond its end (of a finished row of a generation).
 Tensor table_rows(const Tensor& ids, const std::vector<float>& table, i64 width, DType type);
 
+// Each row begins with `first`, and ends before its last id.
+Tensor shifted_ids(const Tensor& ids, i32 first);
 Tensor full_ids_like(const Tensor& ids, i32 value);
 
 }  // namespace redco

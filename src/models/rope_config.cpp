@@ -278,6 +278,10 @@ Rope read_settings(ModelConfig& c, RopeSettings s, const RopeFamily& family, i64
   rope.usual.inv_freq = shared(std::move(freq));
   if (s.type == "longrope") scale_longrope(c, s, family, max_positions, dim, rope);
   if (s.type == "dynamic") scale_dynamic(s, family, max_positions, dim, rope);
+  if (family.growth) {
+    rope.query_growth = s.number("llama_4_scaling_beta");
+    rope.query_growth_length = static_cast<i64>(s.positive("original_max_position_embeddings"));
+  }
   s.finish();
   return rope;
 }

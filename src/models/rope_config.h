@@ -20,6 +20,8 @@ struct Rope {
   i64 usual_length = 0;
   std::function<RopeOptions(i64 tokens)> beyond;  // for longer ones; null: `usual` for all
   bool unlimited = false;                         // for sequences of any length
+  double query_growth = 0;                        // see DecoderArchitecture
+  i64 query_growth_length = 1;
   double score_magnitude = 1;  // yarn's mscale_all_dim: DeepSeek's scores are multiplied by its square
   RopeOptions at(i64 tokens) const { return beyond && tokens > usual_length ? beyond(tokens) : usual; }
 };
@@ -37,7 +39,8 @@ struct RopeFamily {
   // longrope has short factors only, and the keys short_mscale and long_mscale in place of attention_factor
   // (Phi-3.5-MoE in transformers).
   bool magnitudes = false;
-  bool alpha = false;  // with the key alpha, type dynamic stretches the base once, for all lengths (Hunyuan)
+  bool growth = false;  // the keys llama_4_scaling_beta and original_max_position_embeddings (Ministral 3)
+  bool alpha = false;   // with the key alpha, type dynamic stretches the base once, for all lengths (Hunyuan)
 };
 
 // Reads and checks the config's rope settings for heads of width `head_dim`. Types: default, linear, dynamic,

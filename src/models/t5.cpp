@@ -1,7 +1,7 @@
-// T5 (Raffel et al. 2020), its 1.1 release, Flan-T5 and mT5 (Xue et al. 2021): an encoder and a decoder with
-// RMS norms, no biases, unscaled attention, and relative positions (a learned bias of the scores by
-// distance). The first layer of a stack holds the bias table for all its layers. B batch, T tokens, S source
-// tokens, H heads.
+// T5 (Raffel et al. 2020), its 1.1 release, Flan-T5, mT5 (Xue et al. 2021) and umT5 (Chung et al. 2023): an
+// encoder and a decoder with RMS norms, no biases, unscaled attention, and relative positions (a learned bias
+// of the scores by distance). The first layer of a stack holds the bias table for all its layers; in umT5
+// each layer has its own. B batch, T tokens, S source tokens, H heads.
 #include <fmt/ranges.h>
 
 #include <cmath>
@@ -21,7 +21,8 @@ class T5 : public Model {
  public:
   explicit T5(ModelConfig& c) {
     family_ = c.text_or("model_type", "t5");
-    const bool multilingual = family_ == "mt5";
+    own_tables_ = family_ == "umt5";
+    const bool multilingual = family_ == "mt5" || own_tables_;
     task_ = ModelTask::seq2seq_lm;
     vocab_size_ = c.integer("vocab_size");
     width_ = hidden_size_ = c.integer_as({"d_model", "hidden_size"});
@@ -42,7 +43,7 @@ class T5 : public Model {
     // T5 1.0 ties the head to the embedding and scales its input. With tie_word_embeddings: false (1.1) it
     // does neither. transformers 5 has a key for each. mT5 never scales.
     const bool tied = c.boolean_or("tie_word_embeddings", true);
-    scaled_ = !multilingual && c.boolean_or("scale_decoder_outputs", tied);
+    scaled_ = family_ != "mt5" && c.boolean_or("scale_decoder_outputs", tied);
     decoder_start_token_id_ = c.token_or("decoder_start_token_id", multilingual ? 0 : -1, vocab_size_);
     pad_token_id_ = c.token_or("pad_token_id", 0, vocab_size_);
     const double factor = c.positive_or("initializer_factor", 1);
@@ -142,7 +143,7 @@ class T5 : public Model {
     for (i64 i = 0; i < s.layers; ++i) {
       const std::string first = layer(s, i, 0);
       attention(first + "SelfAttention");
-      if (i == 0) b.head_table(table_of(s), s.buckets.count, H, power(width_));
+      if (i == 0 || own_tables_) b.head_table(table_of(s, i), s.buckets.count, H, power(width_));
       norm(first + "layer_norm");
       if (s.decoder) {
         attention(layer(s, i, 1) + "EncDecAttention");
@@ -161,8 +162,8 @@ class T5 : public Model {
     norm(s.name + ".final_layer_norm");
   }
 
-  static std::string table_of(const Stack& s) {
-    return layer(s, 0, 0) + "SelfAttention.relative_attention_bias.weight";
+  static std::string table_of(const Stack& s, i64 i) {
+    return layer(s, i, 0) + "SelfAttention.relative_attention_bias.weight";
   }
 
   // Embeddings, blocks, last norm. apply_block(params, i, x, bias) is block i.
@@ -176,16 +177,19 @@ class T5 : public Model {
       x = residual(o, embedding(p["shared.weight"], ids));
       x = activation(o, "embedding", dropout(o, s.name + "_embedding", dropout_, x));
     }
-    if (s.layers > 0) {
+    const i64 T = ids.size(1), held = s.decoder && o.cache ? o.cache->length() : 0;
+    const auto bias_of = [T, held, buckets = s.buckets](const Tensor& table) {
       Scope inner("position_bias");
-      const i64 T = ids.size(1), held = s.decoder && o.cache ? o.cache->length() : 0;
-      bias = relative_bias(p[table_of(s)], s.buckets, T, held + T);
-    }
+      return relative_bias(table, buckets, T, held + T);
+    };
+    if (s.layers > 0 && !own_tables_) bias = bias_of(p[table_of(s, 0)]);
     for (i64 i = 0; i < s.layers; ++i) {
       if (o.hidden_states) o.hidden_states->push_back(x);
-      x = run_block(p, o, block(s, i), x, [apply_block, i, bias](const ParamTree& own, const Tensor& h) {
-        return apply_block(own, i, h, bias);
-      });
+      x = run_block(
+          p, o, block(s, i), x,
+          [apply_block, i, bias, bias_of, table = table_of(s, i)](const ParamTree& own, const Tensor& h) {
+            return apply_block(own, i, h, bias.defined() ? bias : bias_of(own[table]));
+          });
       x = activation(o, i, "", x);
     }
     x = rms_norm(p, s.name + ".final_layer_norm", x, eps_);
@@ -234,7 +238,7 @@ class T5 : public Model {
   HeadGeometry heads_;
   Stack encoder_{"encoder", false}, decoder_{"decoder", true};
   std::string activation_;
-  bool gated_, scaled_;
+  bool gated_, scaled_, own_tables_;
   double dropout_, eps_;
 };
 

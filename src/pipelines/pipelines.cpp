@@ -19,13 +19,11 @@ std::string language_model(const std::string& family) { return language_model_cl
 std::string no_model(const std::string&) { return ""; }
 
 std::string text_to_text(const std::string& family) {
-  static const std::map<std::string, std::string> classes = {{"t5", "T5ForConditionalGeneration"},
-                                                             {"mt5", "MT5ForConditionalGeneration"},
-                                                             {"bart", "BartForConditionalGeneration"},
-                                                             {"mbart", "MBartForConditionalGeneration"},
-                                                             {"marian", "MarianMTModel"},
-                                                             {"pegasus", "PegasusForConditionalGeneration"},
-                                                             {"m2m_100", "M2M100ForConditionalGeneration"}};
+  static const std::map<std::string, std::string> classes = {
+      {"t5", "T5ForConditionalGeneration"},           {"mt5", "MT5ForConditionalGeneration"},
+      {"umt5", "UMT5ForConditionalGeneration"},       {"bart", "BartForConditionalGeneration"},
+      {"mbart", "MBartForConditionalGeneration"},     {"marian", "MarianMTModel"},
+      {"pegasus", "PegasusForConditionalGeneration"}, {"m2m_100", "M2M100ForConditionalGeneration"}};
   const auto it = classes.find(family);
   return it == classes.end() ? "" : it->second;
 }
@@ -63,6 +61,9 @@ std::string labelling(const std::string& family) {
       {"roberta", "RobertaForSequenceClassification"},
       {"xlm-roberta", "XLMRobertaForSequenceClassification"},
       {"camembert", "CamembertForSequenceClassification"},
+      {"data2vec-text", "Data2VecTextForSequenceClassification"},
+      {"ernie", "ErnieForSequenceClassification"},
+      {"esm", "EsmForSequenceClassification"},
       {"distilbert", "DistilBertForSequenceClassification"},
       {"mpnet", "MPNetForSequenceClassification"},
       {"electra", "ElectraForSequenceClassification"},
@@ -70,6 +71,8 @@ std::string labelling(const std::string& family) {
       {"deberta-v2", "DebertaV2ForSequenceClassification"},
       {"modernbert", "ModernBertForSequenceClassification"},
       {"nomic_bert", "NomicBertForSequenceClassification"},
+      {"bart", "BartForSequenceClassification"},
+      {"mbart", "MBartForSequenceClassification"},
       {"vit", "ViTForImageClassification"},
       {"deit", "DeiTForImageClassification"},
       {"dinov2", "Dinov2ForImageClassification"},
@@ -87,6 +90,9 @@ std::string encoder_class(const std::string& family, const std::string& ending) 
                                                              {"roberta", "Roberta"},
                                                              {"xlm-roberta", "XLMRoberta"},
                                                              {"camembert", "Camembert"},
+                                                             {"data2vec-text", "Data2VecText"},
+                                                             {"ernie", "Ernie"},
+                                                             {"esm", "Esm"},
                                                              {"distilbert", "DistilBert"},
                                                              {"mpnet", "MPNet"},
                                                              {"electra", "Electra"},

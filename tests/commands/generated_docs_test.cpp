@@ -3,6 +3,7 @@
 // writes them.
 #include "support/generated_docs.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -16,6 +17,7 @@
 #include "gguf/file_metadata.h"
 #include "job/job_config.h"
 #include "metrics/text_metrics.h"
+#include "models/missing_families.h"
 #include "models/model.h"
 #include "optim/update_rule.h"
 #include "pipelines/pipelines.h"
@@ -70,6 +72,21 @@ TEST(DocsGenerated, TheTableOfFamiliesIsThatOfTheRegistry) {
         wrapped_row("| `" + family + "` | " + (gguf ? "yes" : "") + " | ", "| | | ", presets[family], 98);
   }
   expect_in_page("docs/models.md", "families", table);
+}
+
+TEST(DocsGenerated, TheTableOfMissingFamiliesIsThatOfTheErrors) {
+  const std::vector<std::string> supported = model_families();
+  std::string table = "| `model_type` | redco lacks |\n|---|---|\n";
+  std::vector<std::pair<std::string, std::string>> rows;  // families with the same reason share a row
+  for (const MissingFamily& f : missing_families()) {
+    EXPECT_FALSE(std::ranges::count(supported, f.model_type)) << f.model_type;
+    if (rows.empty() || rows.back().second != f.lacks)
+      rows.emplace_back(fmt::format("`{}`", f.model_type), f.lacks);
+    else
+      rows.back().first += fmt::format(", `{}`", f.model_type);
+  }
+  for (const auto& [names, lacks] : rows) table += fmt::format("| {} | {} |\n", names, lacks);
+  expect_in_page("docs/models.md", "missing families", table);
 }
 
 TEST(DocsGenerated, WhatWorksIsThatOfTheRegistries) {

@@ -18,9 +18,9 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 bool is_text_encoder(const std::string& family) {
-  static const std::set<std::string> kEncoders = {"bert",       "roberta",    "xlm-roberta", "camembert",
-                                                  "distilbert", "electra",    "albert",      "mpnet",
-                                                  "modernbert", "nomic_bert", "deberta-v2"};
+  static const std::set<std::string> kEncoders = {
+      "bert",  "roberta",    "xlm-roberta", "camembert",  "distilbert", "electra",      "albert",
+      "mpnet", "modernbert", "nomic_bert",  "deberta-v2", "ernie",      "data2vec-text"};
   return kEncoders.contains(family);
 }
 
@@ -36,6 +36,18 @@ Json minimal(const std::string& family) {
   if (family == "gptj")
     return {{"model_type", family}, {"vocab_size", 11}, {"n_embd", 8},
             {"n_layer", 2},         {"n_head", 2},      {"rotary_dim", 4}};
+  if (family == "codegen")
+    return {{"model_type", family}, {"vocab_size", 11}, {"n_embd", 8},
+            {"n_layer", 2},         {"n_head", 2},      {"rotary_dim", 4}};
+  if (family == "gpt_neo")
+    return {{"model_type", family}, {"vocab_size", 11}, {"hidden_size", 8},
+            {"num_layers", 2},      {"num_heads", 2},   {"attention_types", {{{"global"}, 2}}}};
+  if (family == "biogpt")
+    return {{"model_type", family},   {"vocab_size", 11},         {"hidden_size", 8},
+            {"num_hidden_layers", 2}, {"num_attention_heads", 2}, {"intermediate_size", 16}};
+  if (family == "solar_open" || family == "qwen3_5_moe_text")  // all layers are mixtures
+    return {{"model_type", family},   {"vocab_size", 11},         {"hidden_size", 8},
+            {"num_hidden_layers", 2}, {"num_attention_heads", 2}, {"num_key_value_heads", 2}};
   if (family == "opt")
     return {{"model_type", family},   {"vocab_size", 11},         {"hidden_size", 8},
             {"num_hidden_layers", 2}, {"num_attention_heads", 2}, {"ffn_dim", 16}};
@@ -54,7 +66,7 @@ Json minimal(const std::string& family) {
   if (family == "gpt_neox" || family == "stablelm")  // a quarter of a head is rotated
     return {{"model_type", family},   {"vocab_size", 11},         {"hidden_size", 16},
             {"num_hidden_layers", 2}, {"num_attention_heads", 2}, {"intermediate_size", 16}};
-  if (family == "t5" || family == "mt5")
+  if (family == "t5" || family == "mt5" || family == "umt5")
     return {{"model_type", family}, {"vocab_size", 11}, {"d_model", 8},
             {"d_ff", 16},           {"num_layers", 2},  {"num_heads", 2}};
   if (family == "bart" || family == "mbart" || family == "marian" || family == "pegasus" ||
@@ -106,7 +118,9 @@ Json minimal(const std::string& family) {
             {"text_config", minimal(family + "_text_model")},
             {"vision_config", minimal(family + "_vision_model")}};
   if (family == "gemma3") return {{"model_type", family}, {"text_config", minimal("gemma3_text")}};
-  if (family == "qwen3_5") return {{"model_type", family}, {"text_config", minimal("qwen3_5_text")}};
+  if (family == "qwen3_5" || family == "qwen3_5_moe")
+    return {{"model_type", family}, {"text_config", minimal(family + "_text")}};
+  if (family == "mistral3") return {{"model_type", family}, {"text_config", minimal("ministral3")}};
   if (is_tower(family))
     return {{"model_type", family},
             {"hidden_size", 8},
@@ -118,6 +132,10 @@ Json minimal(const std::string& family) {
   if (family == "distilbert")
     return {{"model_type", family}, {"vocab_size", 11}, {"dim", 8},
             {"n_layers", 2},        {"n_heads", 2},     {"hidden_dim", 16}};
+  if (family == "esm")
+    return {{"model_type", family},   {"vocab_size", 11},       {"hidden_size", 8},
+            {"pad_token_id", 1},      {"num_hidden_layers", 2}, {"num_attention_heads", 2},
+            {"intermediate_size", 16}};
   if (family == "deberta-v2")
     return {{"model_type", family},   {"vocab_size", 11},          {"hidden_size", 8},
             {"num_hidden_layers", 2}, {"num_attention_heads", 2},  {"intermediate_size", 16},
@@ -162,7 +180,7 @@ TEST(ModelConfigs, EveryFamilyNeedsItsSizes) {
     for (const auto& [key, value] : whole.items()) {
       if (key == "model_type" || key == "rotary_dim" || key == "num_key_value_heads") continue;
       if (family == "vit" || family == "deit" || family == "dinov2" || family == "clip" ||
-          family == "siglip" || is_text_encoder(family) || is_tower(family))
+          family == "siglip" || family == "esm" || is_text_encoder(family) || is_tower(family))
         continue;  // they have defaults of the base model
       Json json = whole;
       json.erase(key);
@@ -182,6 +200,23 @@ TEST(ModelConfigs, TheOlderConfigOfATowerTakesItsPlace) {
   EXPECT_EQ(rows({{"text_config_dict", nullptr}}), (Shape{49408, 8}));
   EXPECT_EQ(rows({{"text_config_dict", {{"hidden_size", 16}, {"vocab_size", 7}}}}), (Shape{7, 16}));
   EXPECT_EQ(rows({{"text_config", nullptr}}), (Shape{49408, 512}));
+}
+
+// As in files of nomic-embed-text, whose model has no head.
+TEST(ModelConfigs, AnEncoderWithoutHeadMayHaveNamesWithoutPrefix) {
+  const auto model = make("nomic_bert", {{"architectures", {"NomicBertModel"}}});
+  EXPECT_EQ(model->canonical_name("emb_ln.weight"), "nomic_bert.emb_ln.weight");
+  EXPECT_EQ(model->canonical_name("encoder.layers.0.norm1.bias"), "nomic_bert.encoder.layers.0.norm1.bias");
+}
+
+// transformers' masks read the key of every decoder (gte-Qwen2).
+TEST(ModelConfigs, ADecoderThatIsNotCausalEmbedsTexts) {
+  const auto model = make("qwen2", {{"is_causal", false}});
+  EXPECT_EQ(model->task(), ModelTask::feature_extraction);
+  EXPECT_FALSE(has(*model, "lm_head.weight"));
+  EXPECT_EQ(model->canonical_name("lm_head.weight"), "");
+  EXPECT_EQ(make("qwen2", {{"is_causal", true}})->task(), ModelTask::causal_lm);
+  EXPECT_THAT(error_of("mistral", {{"is_causal", false}, {"sliding_window", 8}}), HasSubstr("is_causal"));
 }
 
 // As transformers writes it for models without windows.
@@ -209,6 +244,7 @@ TEST(ModelConfigs, UnknownKeysAreListedOrErrors) {
     EXPECT_THAT(error_of(family, {{"add_cross_attention", true}}), HasSubstr("not supported"));
   }
   EXPECT_THAT(error_of("gpt2", {{"model_type", "rwkv"}}), AllOf(HasSubstr("rwkv"), HasSubstr("qwen2")));
+  EXPECT_THAT(error_of("gpt2", {{"model_type", "gemma3n"}}), HasSubstr("redco lacks embeddings per layer"));
   for (const char* other : {"longt5", "led", "big_bird", "bigbird_pegasus", "longformer", "reformer"})
     EXPECT_THAT(error_of("gpt2", {{"model_type", other}}),
                 AllOf(HasSubstr(other), HasSubstr("this family is not supported")));

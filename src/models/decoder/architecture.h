@@ -101,8 +101,9 @@ enum class Block : std::uint8_t {
 
 enum class QkvStorage : std::uint8_t {
   separate,
-  parts,   // all queries, all keys, all values
-  groups,  // for each key head: its queries, its key, its value
+  parts,     // all queries, all keys, all values
+  quarters,  // a quarter of all queries, of all values, of all keys; the next quarters (CodeGen)
+  groups,    // for each key head: its queries, its key, its value
 };
 
 // What mixes the tokens of a layer.
@@ -134,12 +135,14 @@ struct DecoderArchitecture {
 
   // Embedding and head.
   bool tied = false, head_bias = false;
-  i64 head_rows = 0;           // > 0: the head is a layer of this many outputs that score a text,
-  bool scores_tokens = false;  // or each token
-  double head_dropout = 0;     // of its input
-  i64 position_rows = 0;       // of the table of learned positions
-  i64 position_offset = 0;  // positions are counted from the mask, and begin at this row (OPT); 0: as usual
-  double embedding_scale = 1, logit_scale = 1, logit_cap = 0;  // cap * tanh(x / cap)
+  i64 head_rows = 0;                      // > 0: the head is a layer of this many outputs that score a text,
+  bool scores_tokens = false;             // or each token
+  double head_dropout = 0;                // of its input
+  i64 position_rows = 0;                  // of the table of learned positions
+  i64 position_offset = 0;                // the row of the first position
+  bool masked_positions = false;          // positions are counted from the mask (OPT)
+  double embedding_scale = 1;             // of the tokens' embeddings, not of learned positions
+  double logit_scale = 1, logit_cap = 0;  // cap * tanh(x / cap)
 
   // Blocks.
   Block block = Block::pre_norm;
@@ -163,6 +166,9 @@ struct DecoderArchitecture {
   double clip_qkv = 0;  // > 0: queries, keys and values are limited to [-clip, clip]
   HeadNormSettings head_norms;
   double score_scale = 1, score_cap = 0;
+  // Queries grow with their position p: times 1 + growth * log(1 + floor(p / growth_length)).
+  double query_growth = 0;
+  i64 query_growth_length = 1;
   std::vector<Rope> ropes;
   double alibi = 0;    // > 0: ALiBi (Press et al. 2022) with its slopes times this
   bool sinks = false;  // a score per head that takes part in the softmax without a value

@@ -70,6 +70,10 @@ void Decoder::declare_attention(SpecBuilder& b, const std::string& layer) const 
     b.linear(h + n.v, K * D, s.width, s.qkv_bias, s.std, s.transposed, kv);
   } else {
     std::vector<SpecBuilder::Part> parts = {{"q", H * D, q}, {"k", K * D, kv}, {"v", K * D, kv}};
+    if (s.qkv == QkvStorage::quarters) {
+      std::swap(parts[1], parts[2]);
+      for (SpecBuilder::Part& part : parts) part.block = H * D / 4;
+    }
     if (s.qkv == QkvStorage::groups) {
       parts[0].block = H / K * D;
       parts[1].block = parts[2].block = D;

@@ -12,8 +12,10 @@
 #include "models/decoder/recurrent_mixers.h"
 #include "models/xielu.h"
 #include "nn/cache.h"
+#include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
+#include "ops/shape.h"
 
 namespace redco {
 
@@ -78,8 +80,9 @@ Tensor Decoder::embed(const ParamTree& p, const DecoderInputs& in, const ApplyOp
   Scope scope("embedding");
   Tensor x = embedding(p[at(n.embedding) + ".weight"], in.input_ids, s.padding_row);
   if (s.embedding_width != s.width) x = dense(p, at(n.project_in), x, o);
+  x = scaled(x, s.embedding_scale);
   if (!n.positions.empty()) x = x + embedding(p[at(n.positions) + ".weight"], in.positions);
-  x = scaled(residual(o, x), s.embedding_scale);
+  x = residual(o, x);
   if (!n.embedding_norm.empty()) x = redco::norm(p, at(n.embedding_norm), x, s.norm, NormResult::stream);
   return dropout(o, "embedding", s.embedding_dropout, x);
 }
@@ -93,8 +96,8 @@ Tensor Decoder::add_branch(const ParamTree& p, const ApplyOptions& o, const std:
                            const Branch& branch, const Tensor& x, const Tensor& normed,
                            const Tensor& y) const {
   const DecoderArchitecture& s = arch_;
-  Tensor out = dropout(o, branch.site, branch.dropout, scaled(residual(o, y), s.residual_scale));
-  out = norm(p, layer, branch.out_norm, out);
+  Tensor out = dropout(o, branch.site, branch.dropout, residual(o, y));
+  out = scaled(norm(p, layer, branch.out_norm, out), s.residual_scale);
   const Tensor sum = (s.stream_from_norm ? normed : x) + out;
   return s.block == Block::post_norm ? norm(p, layer, branch.norm, sum, NormResult::stream) : sum;
 }
@@ -183,6 +186,7 @@ Tensor Decoder::attention(const ParamTree& p, const DecoderInputs& in, const App
   if (s.latent)
     return latent_attention(p, layer(i), *s.latent, settings, o, i, x, in.key_mask, in.positions, rope);
   const bool fused = s.qkv != QkvStorage::separate;
+  const Tensor growth = tokens > s.query_growth_length ? query_growth(in, tokens) : Tensor();
   const HeadNorms norms{h + n.q_norm, h + n.k_norm, s.head_norms};
   const AttentionBlock attention = {
       .q = fused ? LayerName(h + n.qkv, "q") : LayerName(h + n.q, s.gated_attention ? "q" : ""),
@@ -195,8 +199,20 @@ Tensor Decoder::attention(const ParamTree& p, const DecoderInputs& in, const App
       .norms = norms.settings.over == HeadNormSettings::Over::none ? nullptr : &norms,
       .clip = s.clip_qkv,
       .sinks = s.sinks ? h + n.sinks : "",
-      .gated = s.gated_attention};
+      .gated = s.gated_attention,
+      .query_scale = growth};
   return self_attention(p, attention, o, i, x, in.key_mask, in.positions);
+}
+
+Tensor Decoder::query_growth(const DecoderInputs& in, i64 tokens) const {
+  const DecoderArchitecture& s = arch_;
+  if (s.query_growth == 0) return {};
+  std::vector<float> factors(static_cast<size_t>(tokens));
+  for (i64 t = 0; t < tokens; ++t)
+    factors[static_cast<size_t>(t)] =
+        static_cast<float>(1 + s.query_growth * std::log1p(static_cast<double>(t / s.query_growth_length)));
+  const Tensor of_tokens = embedding(from_values({tokens, 1}, factors), in.positions);  // [B, T, 1]
+  return reshape(of_tokens, {of_tokens.size(0), of_tokens.size(1), 1, 1});
 }
 
 Tensor Decoder::attention_to_memory(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,
@@ -244,7 +260,8 @@ std::string Decoder::canonical_name(const std::string& stored) const {
 
 std::string Decoder::own_name(const std::string& stored) const {
   const DecoderNames& n = arch_.names;
-  if (stored.starts_with(n.head + ".")) return stored;
+  const bool headless = arch_.bidirectional && arch_.head_rows == 0;
+  if (stored.starts_with(n.head + ".")) return headless ? "" : stored;
   if (arch_.head_rows > 0 && (stored.starts_with("lm_head.") || stored.starts_with("embed_out.")))
     return stored;
   if (stored.starts_with("lm_head.")) return n.head + stored.substr(7);  // GPT-NeoX's embed_out
@@ -271,7 +288,7 @@ std::vector<i32> Decoder::counted_positions(std::span<const i32> mask) const {
   i32 seen = 0;
   for (size_t t = 0; t < mask.size(); ++t) {
     seen += mask[t];
-    out[t] = seen * mask[t] - 1 + static_cast<i32>(arch_.position_offset);
+    out[t] = seen * mask[t] - 1;
   }
   return out;
 }

@@ -22,7 +22,7 @@ class Decoder {
   Tensor apply(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const;
   // See Model::canonical_name(); `stored` without `outer`. A model without head is saved without the prefix.
   std::string canonical_name(const std::string& stored) const;
-  // See Model::positions().
+  // The tokens of the mask before each one; -1 for masked ones.
   std::vector<i32> counted_positions(std::span<const i32> mask) const;
 
  private:
@@ -72,6 +72,8 @@ class Decoder {
   // The layer's mixer: attention, or a recurrence.
   Tensor mixer(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,
                const Tensor& x) const;
+  // The factor of the queries, [B, T, 1, 1]; undefined: none.
+  Tensor query_growth(const DecoderInputs& in, i64 tokens) const;
   Tensor attention_to_memory(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,
                              const Tensor& x) const;
   // The layer's MLP, mixture, or both.

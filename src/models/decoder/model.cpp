@@ -122,8 +122,11 @@ class DecoderModel : public Model {
     return decoder_.canonical_name(stored);
   }
   std::vector<i32> positions(std::span<const i32> mask, bool generating) const override {
-    return decoder_.architecture().position_offset > 0 ? decoder_.counted_positions(mask)
-                                                       : Model::positions(mask, generating);
+    const DecoderArchitecture& s = decoder_.architecture();
+    std::vector<i32> out =
+        s.masked_positions ? decoder_.counted_positions(mask) : Model::positions(mask, generating);
+    for (i32& position : out) position += static_cast<i32>(s.position_offset);
+    return out;
   }
 
  private:
@@ -142,6 +145,12 @@ std::unique_ptr<Model> make_decoder_model(ModelConfig& c, ReadDecoder read, cons
     read_score(c, architecture);
     problem_type = c.text_or("problem_type", "");
     padding = static_cast<i32>(c.integer_or("pad_token_id", -1, -1));
+  }
+  if (!c.boolean_or("is_causal", true)) {
+    architecture.bidirectional = true;
+    for (const DecoderLayer& l : architecture.layers)
+      if (l.window > 0 || is_recurrent(l.mixer))
+        c.fail("is_causal", "false: not supported with sliding windows or recurrent layers");
   }
   // As transformers saves a model without head.
   if (architecture.bidirectional && architecture.head_rows == 0) architecture.names.prefix = "";

@@ -164,12 +164,12 @@ MixtureSettings read_sigmoid_mixture(ModelConfig& c, const std::string& activati
                                      const SigmoidMixtureDefaults& d) {
   MixtureSettings m;
   m.activation = read_expert_activation(c, activation);
-  m.count = c.integer_as_or({"n_routed_experts", "num_local_experts"}, d.count);
-  read_router(c, m, "n_routed_experts", d.per_token, std::nullopt);
+  m.count = c.integer_as_or({d.count_key, "num_local_experts"}, d.count);
+  read_router(c, m, d.count_key, d.per_token, std::nullopt);
   m.inner = c.integer_or("moe_intermediate_size", d.inner);
   m.scale = c.number_or("routed_scaling_factor", d.scale);
   m.shared = "mlp.shared_experts";
-  m.shared_inner = m.inner * c.integer_or("n_shared_experts", 1);
+  m.shared_inner = m.inner * c.integer_or(d.shared_key, 1);
   m.sigmoid = true;
   m.correction = "mlp.gate.e_score_correction_bias";
   m.normalized = c.boolean_or("norm_topk_prob", d.normalized);
@@ -183,6 +183,17 @@ MixtureSettings read_sigmoid_mixture(ModelConfig& c, const std::string& activati
 void read_dense_layers(ModelConfig& c, DecoderArchitecture& s, i64 fallback) {
   const i64 dense = c.integer_or("first_k_dense_replace", fallback, 0);
   for (size_t i = 0; i < s.layers.size(); ++i) s.layers[i].mixture = static_cast<i64>(i) >= dense;
+}
+
+void read_sparse_layers(ModelConfig& c, DecoderArchitecture& s, i64 dense) {
+  const nlohmann::json types = nlohmann::json::parse(c.json("mlp_layer_types"));
+  if (!types.is_null() && (!types.is_array() || types.size() != s.layers.size()))
+    c.fail("mlp_layer_types", fmt::format("expected a list of num_hidden_layers={} texts", s.layers.size()));
+  for (size_t i = 0; i < s.layers.size(); ++i) {
+    if (!types.is_null() && types[i] != "dense" && types[i] != "sparse")
+      c.fail("mlp_layer_types", "supported: dense, sparse");
+    s.layers[i].mixture = types.is_null() ? static_cast<i64>(i) >= dense : types[i] == "sparse";
+  }
 }
 
 }  // namespace redco

@@ -68,6 +68,7 @@ void name_block_sparse_moe(MixtureSettings& m, const char* computed_router);
 void read_groups(ModelConfig& c, MixtureSettings& m, bool limited);
 // DeepSeek-V3's mixture: sigmoid scores with a correction, groups, shared experts.
 struct SigmoidMixtureDefaults {
+  const char *count_key = "n_routed_experts", *shared_key = "n_shared_experts";
   i64 count = 256, per_token = 8, inner = 2048;
   double scale = 2.5;
   bool normalized = true;
@@ -76,5 +77,8 @@ MixtureSettings read_sigmoid_mixture(ModelConfig& c, const std::string& activati
                                      const SigmoidMixtureDefaults& d);
 // first_k_dense_replace: the layers after that many have a mixture.
 void read_dense_layers(ModelConfig& c, DecoderArchitecture& s, i64 fallback);
+// mlp_layer_types, "dense" or "sparse" for each layer: the latter have a mixture. Without the key, all layers
+// after the first `dense`.
+void read_sparse_layers(ModelConfig& c, DecoderArchitecture& s, i64 dense);
 
 }  // namespace redco

@@ -21,7 +21,7 @@ struct EncoderNames {
   std::string prefix = "bert.";  // of all parameters but the heads
   std::string words = "embeddings.word_embeddings", positions = "embeddings.position_embeddings",
               types = "embeddings.token_type_embeddings", embedding_norm = "embeddings.LayerNorm", project{},
-              relative_bias{}, position_table{}, position_table_norm{}, convolution{}, final_norm{};
+              task{}, relative_bias{}, position_table{}, position_table_norm{}, convolution{}, final_norm{};
   // Within a layer.
   std::string q = "attention.self.query", k = "attention.self.key", v = "attention.self.value",
               out = "attention.output.dense", attention_norm = "attention.output.LayerNorm";
@@ -75,6 +75,7 @@ struct EncoderArchitecture {
   bool projects_before_norm = false;  // without bias, before the embedding's norm; false: after it
   i64 position_rows = 0;              // of the table of learned positions; 0: none
   i64 types = 0;                      // of tokens; 0: none
+  i64 tasks = 0;                      // rows of EncoderNames::task; all tokens have the first one
   i64 labels = 0;
   std::string problem_type;
   bool tied = true;  // the masked head's table is that of the embedding
@@ -101,9 +102,12 @@ struct EncoderArchitecture {
   std::optional<DisentangledSettings> disentangled;
   i64 score_terms = 1;  // scores are divided by the square root of this times the width of a head
   std::optional<ConvolutionSettings> convolution;  // added to the result of the first layer
-  bool masks_embedding = false;                    // the embeddings of padding are zero
-  std::optional<RelativeBuckets> buckets;          // T5's bias of the scores, shared by all layers
-  bool states_before_norm = false;                 // ApplyOptions::hidden_states ends before the final norm
+  // >= 0: this token's embedding is zero, and all embeddings of a text are divided by its share of other
+  // tokens, times that of training (ESM).
+  i32 dropped_token = -1;
+  bool masks_embedding = false;            // the embeddings of padding are zero
+  std::optional<RelativeBuckets> buckets;  // T5's bias of the scores, shared by all layers
+  bool states_before_norm = false;         // ApplyOptions::hidden_states ends before the final norm
 
   // Heads; only that of the task is declared.
   std::optional<MaskedHead> masked;

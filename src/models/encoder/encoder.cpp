@@ -10,6 +10,7 @@
 
 #include "models/attention_block.h"
 #include "models/positions.h"
+#include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
 #include "ops/reduce.h"
@@ -78,15 +79,18 @@ class Encoder : public TextEncoder {
     std::string name = stored;
     for (const char* start : {"embeddings.", "encoder.", "transformer.", "layers.", "pooler."})
       if (!name.starts_with(prefix) && name.starts_with(start) && !is_head(name)) name = prefix + name;
+    if (!has_parameter(name) && has_parameter(prefix + name)) name = prefix + name;
     if (name.ends_with("LayerNorm.gamma")) name.replace(name.size() - 5, 5, "weight");
     if (name.ends_with("LayerNorm.beta")) name.replace(name.size() - 4, 4, "bias");
-    for (const char* buffer : {"embeddings.position_ids", "embeddings.token_type_ids", "rotary_emb.inv_freq"})
+    for (const char* buffer : {"embeddings.position_ids", "embeddings.token_type_ids", "rotary_emb.inv_freq",
+                               "rotary_embeddings.inv_freq"})
       if (name.ends_with(buffer)) return "";
     // Heads of pre-training.
     for (const char* head : {"cls.seq_relationship.", "discriminator_predictions.", "sop_classifier.",
                              "mask_predictions.", "lm_predictions."})
       if (name.starts_with(head) && !has_parameter(name)) return "";
-    if (name.starts_with(prefix + "pooler") && !has_parameter(name)) return "";
+    for (const char* head : {"pooler", "contact_head."})
+      if (name.starts_with(prefix + head) && !has_parameter(name)) return "";
     return name;
   }
 
@@ -130,6 +134,7 @@ class Encoder : public TextEncoder {
       b.positions(at(n.positions) + ".weight", s.position_rows, E, s.std,
                   s.positions_after_padding ? s.padding_row : -1);
     if (s.types > 0) b.embedding(at(n.types) + ".weight", s.types, E, s.std);
+    if (!n.task.empty()) b.embedding(at(n.task) + ".weight", s.tasks, E, s.std);
     if (!n.embedding_norm.empty())
       declare_norm(b, at(n.embedding_norm), s.projects_before_norm ? s.width : E, s.norm);
     if (!n.project.empty()) b.linear(at(n.project), s.width, E, !s.projects_before_norm, s.std);
@@ -221,15 +226,31 @@ class Encoder : public TextEncoder {
 
   bool has_attention_norm(size_t i) const { return arch_.first_norm || i > 0; }
 
+  // See EncoderArchitecture::dropped_token. x [B, S, E].
+  Tensor without_dropped(const EncoderInputs& in, const Tensor& x) const {
+    if (arch_.dropped_token < 0) return x;
+    constexpr double kShareOfTraining = 1 - 0.15 * 0.8;
+    const i64 B = x.size(0), S = x.size(1);
+    const DType type = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+    const Tensor tokens =
+        to_float(in.key_mask.defined() ? in.key_mask : full_ids_like(in.input_ids, 1), type);
+    const Tensor ids = to_float(in.input_ids, type);
+    const Tensor dropped = compare(Binary::eq, ids, full({}, static_cast<double>(arch_.dropped_token), type));
+    const Tensor share = 1.0 - sum(dropped, {1}) / sum(tokens, {1});  // [B]
+    const Tensor factors = (1.0 - dropped) * kShareOfTraining / reshape(share, {B, 1});
+    return x * cast(reshape(factors, {B, S, 1}), x.dtype());
+  }
+
   Tensor embed(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const {
     const EncoderArchitecture& s = arch_;
     const EncoderNames& n = s.names;
     const Tensor& ids = in.input_ids;
-    Tensors terms = {embedding(p[at(n.words) + ".weight"], ids, s.padding_row)};
+    Tensors terms = {without_dropped(in, embedding(p[at(n.words) + ".weight"], ids, s.padding_row))};
     if (s.types > 0) {
       const Tensor types = in.token_type_ids.defined() ? in.token_type_ids : full_ids_like(ids, 0);
       terms.push_back(embedding(p[at(n.types) + ".weight"], types));
     }
+    if (!n.task.empty()) terms.push_back(embedding(p[at(n.task) + ".weight"], full_ids_like(ids, 0)));
     if (s.position_rows > 0) {
       const bool after = s.positions_after_padding;
       const auto padding = after ? std::optional<i32>(pad_token_id_) : std::nullopt;

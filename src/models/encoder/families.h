@@ -7,16 +7,19 @@
 namespace redco {
 
 EncoderArchitecture read_albert(ModelConfig& c);
-EncoderArchitecture read_bert(ModelConfig& c);       // bert, roberta, xlm-roberta, camembert
+EncoderArchitecture read_bert(ModelConfig& c);       // and its descendants, see bert.cpp
 EncoderArchitecture read_clip_text(ModelConfig& c);  // clip_text_model, siglip_text_model: without pooling
 EncoderArchitecture read_deberta_v2(ModelConfig& c);
 EncoderArchitecture read_distilbert(ModelConfig& c);
 EncoderArchitecture read_electra(ModelConfig& c);
+EncoderArchitecture read_esm(ModelConfig& c);
 EncoderArchitecture read_modernbert(ModelConfig& c);
 EncoderArchitecture read_mpnet(ModelConfig& c);
 EncoderArchitecture read_nomic_bert(ModelConfig& c);
 
 // Keys that the descendants of BERT share, with its defaults: sizes, heads, types, dropouts, epsilon.
-EncoderArchitecture read_bert_keys(ModelConfig& c, i64 padding_row, i64 types = 2);
+// learned_positions: position_embedding_type has no other value.
+EncoderArchitecture read_bert_keys(ModelConfig& c, i64 padding_row, i64 types = 2,
+                                   bool learned_positions = true);
 
 }  // namespace redco

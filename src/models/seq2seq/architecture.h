@@ -43,6 +43,12 @@ struct Seq2SeqArchitecture {
   bool embedding_norm = false;  // a norm after the embedding
   bool logits_bias = true;      // a buffer that is added to the logits
   bool key_bias = true;         // of the projections of keys
+  // > 0: in place of the logits, a head scores this many classes. It reads the decoder's state of the text's
+  // last end token; the decoder reads the text too.
+  i64 labels = 0;
+  std::string problem_type{};
+  i32 end_token = -1;
+  double head_dropout = 0;
   // The encoder's input is a recording, which two convolutions over time read, with half as many positions.
   // Then the decoder alone has an embedding of tokens. bands 0: the input is text.
   AudioShape audio{};

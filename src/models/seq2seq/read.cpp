@@ -40,6 +40,14 @@ Seq2SeqArchitecture read_seq2seq_keys(ModelConfig& c, const Seq2SeqDefaults& d) 
   s.start_token = c.token_or("decoder_start_token_id", d.start_token.value_or(-1), s.vocab_size);
   s.padding = c.token_or("pad_token_id", d.padding < s.vocab_size ? d.padding : -1, s.vocab_size);
   s.std = c.number_or("init_std", 0.02);
+  if (c.json("architectures").find("ForSequenceClassification") != std::string::npos) {
+    s.labels = c.labels();
+    s.problem_type = c.text_or("problem_type", "");
+    s.end_token = c.token_or("eos_token_id", s.vocab_size > 2 ? 2 : -1, s.vocab_size);
+    s.head_dropout = c.rate_or("classifier_dropout", 0);
+    if (s.start_token < 0 || s.end_token < 0)
+      c.fail(s.end_token < 0 ? "eos_token_id" : "decoder_start_token_id", "expected a token's id");
+  }
   c.expect("is_encoder_decoder", {"true"});
   c.expect("is_decoder", {"false"});
   c.expect("add_bias_logits", {"false"});

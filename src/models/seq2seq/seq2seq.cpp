@@ -12,8 +12,11 @@
 #include "models/spec_builder.h"
 #include "nn/random_scope.h"
 #include "ops/conv.h"
+#include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
+#include "ops/reduce.h"
+#include "ops/scan.h"
 #include "ops/shape.h"
 
 namespace redco {
@@ -23,13 +26,18 @@ namespace {
 constexpr i64 kFirstRow = 2;  // the first two rows of the position tables are not used
 constexpr i64 kTaps = 3;      // of a convolution over time
 constexpr const char* kShared = "model.shared.weight";
+constexpr const char* kClassHead = "classification_head.";
 
 class Seq2Seq : public Model {
  public:
   Seq2Seq(ModelConfig& c, Seq2SeqArchitecture architecture) : arch_(std::move(architecture)) {
     const Seq2SeqArchitecture& s = arch_;
     family_ = s.family;
-    task_ = listens() ? ModelTask::speech_to_text : ModelTask::seq2seq_lm;
+    task_ = listens()       ? ModelTask::speech_to_text
+            : s.labels == 0 ? ModelTask::seq2seq_lm
+                            : ModelTask::sequence_classification;
+    num_labels_ = s.labels;
+    problem_type_ = s.problem_type;
     audio_shape_ = s.audio;
     vocab_size_ = s.vocab_size;
     max_length_ = s.max_length;
@@ -60,17 +68,26 @@ class Seq2Seq : public Model {
     return gather_tokens(own, x);
   }
 
+  // Scores of classes [B, labels].
+  Tensor encode_outputs(const ParamTree& p, const EncoderInputs& in, const ApplyOptions& o) const override {
+    const Tensor& ids = in.input_ids;
+    const Tensor memory = encode_memory(p, in, o);
+    const Tensor x =
+        gather_tokens(o, decoded(p, {shifted_ids(ids, arch_.start_token), {}, {}, memory, in.key_mask}, o));
+    if (!o.head) return x;
+    const Scope scope("classification_head");
+    const DType type = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+    const Tensor ends = compare(Binary::eq, to_float(ids, type),
+                                full({}, static_cast<double>(arch_.end_token), type));  // [B, T]
+    const Tensor last = ends * compare(Binary::eq, cumsum(ends, 1, true), full({}, 1, type));
+    const Tensor state = sum(x * cast(reshape(last, {ids.size(0), ids.size(1), 1}), x.dtype()), {1});
+    const std::string h = kClassHead;
+    const Tensor inner = tanh(dense(p, h + "dense", dropout(o, "classifier", arch_.head_dropout, state), o));
+    return dense(p, h + "out_proj", dropout(o, "classifier_inner", arch_.head_dropout, inner), o);
+  }
+
   Tensor decode(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const override {
-    // Positions that are counted from the padding depend on the ids, which are whole without a cache.
-    const bool by_ids = arch_.positions == SourcePositions::counted_sinusoids && !o.cache;
-    const auto embed = [&] {
-      return embedded(p, arch_.decoder, in.input_ids, by_ids ? Tensor() : in.positions);
-    };
-    Tensor x = run(p, arch_.decoder, embed, o, [this, in, o](const ParamTree& q, i64 i, const Tensor& h) {
-      const StackSettings& d = arch_.decoder;
-      const Tensor y = attend_to_itself(q, d, i, h, in.key_mask, o);
-      return feed_forward(q, d, i, attend_to_memory(q, i, y, in, o), o);
-    });
+    const Tensor x = decoded(p, in, o);
     Scope s("lm_head");
     const Tensor y = lm_head(p, head(), gather_tokens(o, x), o);
     return o.head && arch_.logits_bias ? y + p["final_logits_bias"] : y;
@@ -97,10 +114,11 @@ class Seq2Seq : public Model {
 
   // A model without head is saved without the prefix. Sinusoids are computed, whether files hold them or not.
   std::string canonical_name(const std::string& stored) const override {
-    const bool known =
-        stored.starts_with("model.") || stored.starts_with(head()) || stored == "final_logits_bias";
+    const bool known = stored.starts_with("model.") || stored.starts_with(head()) ||
+                       stored == "final_logits_bias" || stored.starts_with(kClassHead);
     if (!known) return canonical_name("model." + stored);
     if (stored.ends_with("coder.version")) return "";
+    if (arch_.labels > 0 && (stored.starts_with(head()) || stored == "final_logits_bias")) return "";
     const bool table =
         stored.ends_with("embed_positions.weight") || stored.ends_with("embed_positions.weights");
     if (!sinusoids_.empty() && table) return "";
@@ -130,11 +148,16 @@ class Seq2Seq : public Model {
     if (s.tied) {
       for (const StackSettings* stack : {&s.encoder, &s.decoder})
         if (!listens()) b.tie(at(*stack, "embed_tokens.weight"), kShared);
-      b.tie(std::string(head()) + ".weight", tokens());
-    } else {
+      if (s.labels == 0) b.tie(std::string(head()) + ".weight", tokens());
+    } else if (s.labels == 0) {
       b.linear(head(), s.vocab_size, s.width, false, s.std).role = Role::head;
     }
-    if (s.logits_bias) b.buffer("final_logits_bias", {1, s.vocab_size}, ParamKind::bias);
+    if (s.labels > 0) {
+      b.linear(std::string(kClassHead) + "dense", s.width, s.width, true, s.std);
+      b.linear(std::string(kClassHead) + "out_proj", s.labels, s.width, true, s.std);
+    } else if (s.logits_bias) {
+      b.buffer("final_logits_bias", {1, s.vocab_size}, ParamKind::bias);
+    }
   }
 
   // The convolutions over time, and the table of the encoder's positions.
@@ -207,6 +230,20 @@ class Seq2Seq : public Model {
     }
     x = permute(reshape(x, {B, C, frames / 2}), {0, 2, 1});
     return x + p[at(arch_.encoder, "embed_positions.weight")];
+  }
+
+  // The decoder's states [B, T, C].
+  Tensor decoded(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const {
+    // Positions that are counted from the padding depend on the ids, which are whole without a cache.
+    const bool by_ids = arch_.positions == SourcePositions::counted_sinusoids && !o.cache;
+    const auto embed = [&] {
+      return embedded(p, arch_.decoder, in.input_ids, by_ids ? Tensor() : in.positions);
+    };
+    return run(p, arch_.decoder, embed, o, [this, in, o](const ParamTree& q, i64 i, const Tensor& h) {
+      const StackSettings& d = arch_.decoder;
+      const Tensor y = attend_to_itself(q, d, i, h, in.key_mask, o);
+      return feed_forward(q, d, i, attend_to_memory(q, i, y, in, o), o);
+    });
   }
 
   // Inputs and blocks; apply_block(params, i, x) is block i.

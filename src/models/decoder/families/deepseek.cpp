@@ -1,5 +1,6 @@
 // DeepSeek-V2 and V3 (DeepSeek-AI 2024): latent attention; mixtures of many small experts after the first
-// layers, in groups of which a token may choose a few, and an MLP that all tokens share.
+// layers, in groups of which a token may choose a few, and an MLP that all tokens share. GLM-4.7-Flash
+// (`glm4_moe_lite`): V3 with its mixtures listed by layer. Youtu-LLM (2025): V3's attention with MLPs.
 #include <cmath>
 
 #include "models/decoder/families.h"
@@ -9,16 +10,29 @@ namespace redco {
 
 namespace {
 
-LatentSettings read_latent(ModelConfig& c) {
+LatentSettings read_latent(ModelConfig& c, const LatentSettings& d) {
   LatentSettings l;
-  l.q_rank = c.mentions("q_lora_rank") && !c.has("q_lora_rank") ? 0 : c.integer_or("q_lora_rank", 1536);
-  l.rank = c.integer_or("kv_lora_rank", 512);
-  l.nope_dim = c.integer_or("qk_nope_head_dim", 128);
-  l.rope_dim = c.integer_or("qk_rope_head_dim", 64, 2);
-  l.value_dim = c.integer_or("v_head_dim", 128);
+  l.q_rank = c.mentions("q_lora_rank") && !c.has("q_lora_rank") ? 0 : c.integer_or("q_lora_rank", d.q_rank);
+  l.rank = c.integer_or("kv_lora_rank", d.rank);
+  l.nope_dim = c.integer_or("qk_nope_head_dim", d.nope_dim);
+  l.rope_dim = c.integer_or("qk_rope_head_dim", d.rope_dim, 2);
+  l.value_dim = c.integer_or("v_head_dim", d.value_dim);
   l.bias = c.boolean_or("attention_bias", false);
   c.inert({"qk_head_dim", "head_dim"});  // sums of these
   return l;
+}
+
+// Latent attention and rotary positions in interleaved pairs, unless rope_interleave is false.
+void read_latent_attention(
+    ModelConfig& c, DecoderArchitecture& s, bool always_interleaved,
+    const LatentSettings& d = {
+        .q_rank = 1536, .rank = 512, .nope_dim = 128, .rope_dim = 64, .value_dim = 128}) {
+  s.latent = read_latent(c, d);
+  s.heads = {s.heads.n_head, s.heads.n_head, s.latent->nope_dim + s.latent->rope_dim};
+  const bool interleaved = always_interleaved || c.boolean_or("rope_interleave", true);
+  s.ropes = {read_rope(c, s.latent->rope_dim, s.max_length, {.interleaved = interleaved})};
+  const double magnitude = s.ropes[0].score_magnitude;
+  s.score_scale = magnitude * magnitude / std::sqrt(static_cast<double>(s.heads.head_dim));
 }
 
 }  // namespace
@@ -26,13 +40,7 @@ LatentSettings read_latent(ModelConfig& c) {
 DecoderArchitecture read_deepseek(ModelConfig& c) {
   const bool third = c.text_or("model_type", "deepseek_v3") == "deepseek_v3";
   DecoderArchitecture s = read_usual(c, {.max_length = third ? 4096 : 2048});
-  s.latent = read_latent(c);
-  s.heads = {s.heads.n_head, s.heads.n_head, s.latent->nope_dim + s.latent->rope_dim};
-  const bool interleaved = !third || c.boolean_or("rope_interleave", true);
-  s.ropes = {read_rope(c, s.latent->rope_dim, s.max_length, {.interleaved = interleaved})};
-  const double magnitude = s.ropes[0].score_magnitude;
-  s.score_scale = magnitude * magnitude / std::sqrt(static_cast<double>(s.heads.head_dim));
-
+  read_latent_attention(c, s, !third);
   MixtureSettings m;
   if (third) {
     m = read_sigmoid_mixture(c, s.activation, {});
@@ -60,6 +68,26 @@ DecoderArchitecture read_deepseek(ModelConfig& c) {
   c.expect("moe_layer_freq", {"1"});
   read_dense_layers(c, s, third ? 3 : 0);
   s.mixture = m;
+  return s;
+}
+
+DecoderArchitecture read_glm4_moe_lite(ModelConfig& c) {
+  DecoderArchitecture s = read_usual(c, {.max_length = 202752, .kv_heads = 20, .eps = 1e-5});
+  read_latent_attention(c, s, false,
+                        {.q_rank = 768, .rank = 512, .nope_dim = 192, .rope_dim = 64, .value_dim = 256});
+  s.mixture =
+      read_sigmoid_mixture(c, s.activation, {.count = 64, .per_token = 4, .inner = 1536, .scale = 1.8});
+  read_sparse_layers(c, s, 1);
+  c.inert({"num_nextn_predict_layers", "num_mtp_layers", "first_k_dense_replace"});
+  c.expect("topk_method", {"\"noaux_tc\""});
+  s.extra_layers = true;
+  return s;
+}
+
+DecoderArchitecture read_youtu(ModelConfig& c) {
+  DecoderArchitecture s = read_usual(c, {.max_length = 131072, .tied = true});
+  read_latent_attention(c, s, false);
+  c.inert({"embedding_initializer_range"});
   return s;
 }
 

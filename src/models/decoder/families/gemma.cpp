@@ -1,7 +1,8 @@
 // Gemma (Gemma Team 2024), Gemma 2 (2024: also norms after attention and MLP, soft caps, sliding windows in
 // every second layer) and the text model of Gemma 3 (2025: norms of the heads instead of caps, five sliding
 // layers per full layer, one rotary base for each kind). Norm weights are stored minus one; embeddings are
-// scaled. With use_bidirectional_attention, Gemma 3 is an encoder (EmbeddingGemma 2025).
+// scaled. VaultGemma (2025) is Gemma 2 without norms after the parts. With use_bidirectional_attention, Gemma
+// 3 is an encoder (EmbeddingGemma 2025).
 #include <fmt/format.h>
 
 #include <cmath>
@@ -77,9 +78,11 @@ DecoderArchitecture read_gemma_with(ModelConfig& c, DecoderDefaults defaults) {
   }
   s.activation = c.activation_or("hidden_activation", "gelu_pytorch_tanh");
   c.inert({"hidden_act"});  // also in published configs; transformers does not read it
-  s.names.attention_out_norm = "post_attention_layernorm";
   s.names.mlp_norm = "pre_feedforward_layernorm";
-  s.names.mlp_out_norm = "post_feedforward_layernorm";
+  if (type != "vaultgemma") {
+    s.names.attention_out_norm = "post_attention_layernorm";
+    s.names.mlp_out_norm = "post_feedforward_layernorm";
+  }
   s.score_scale = 1 / std::sqrt(c.positive_or("query_pre_attn_scalar", 256));
   s.logit_cap = read_cap(c, "final_logit_softcapping", third ? 0 : 30);
   if (third) {

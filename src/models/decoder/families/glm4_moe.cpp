@@ -1,5 +1,6 @@
 // GLM-4.5 (GLM Team 2025): rotary positions on half of each head, norms of the heads, and DeepSeek-V3's
-// mixture. dots.llm1 (2025): the same mixture, whole rotary positions, windows in the last layers.
+// mixture. dots.llm1 (2025): the same mixture, whole rotary positions, windows in the last layers. Solar Open
+// (Upstage 2026): the mixture in all layers, no norms of the heads.
 #include "models/decoder/families.h"
 #include "models/decoder/read.h"
 
@@ -33,6 +34,18 @@ DecoderArchitecture read_dots1(ModelConfig& c) {
   s.mixture = read_sigmoid_mixture(
       c, s.activation, {.count = 128, .per_token = 6, .inner = 1408, .scale = 1, .normalized = false});
   read_dense_layers(c, s, 0);
+  return s;
+}
+
+DecoderArchitecture read_solar_open(ModelConfig& c) {
+  // The configuration has no intermediate_size.
+  DecoderArchitecture s =
+      read_usual(c, {.inner = 1, .max_length = 131072, .kv_heads = 8, .head_dim = 128, .eps = 1e-5});
+  s.qkv_bias = c.boolean_or("attention_bias", false);
+  s.ropes = {
+      read_rope(c, s.heads.head_dim, s.max_length, {.theta = 1e6, .share_key = "partial_rotary_factor"})};
+  s.mixture = read_sigmoid_mixture(c, s.activation, {.count = 128, .inner = 1280, .scale = 1});
+  for (DecoderLayer& l : s.layers) l.mixture = true;
   return s;
 }
 

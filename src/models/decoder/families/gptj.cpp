@@ -1,5 +1,6 @@
 // GPT-J (Wang & Komatsuzaki 2021): attention and MLP in parallel after one norm, rotary positions in
-// interleaved pairs on a part of each head, an output head with bias.
+// interleaved pairs on a part of each head, an output head with bias. CodeGen (Nijkamp et al. 2022): the same
+// with fused queries, keys and values.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -10,8 +11,9 @@
 namespace redco {
 
 DecoderArchitecture read_gptj(ModelConfig& c) {
+  const bool codegen = c.text_or("model_type", "gptj") == "codegen";
   DecoderArchitecture s;
-  s.family = "gptj";
+  s.family = codegen ? "codegen" : "gptj";
   s.names = {.prefix = "transformer.",
              .embedding = "wte",
              .layers = "h",
@@ -25,7 +27,11 @@ DecoderArchitecture read_gptj(ModelConfig& c) {
              .up = "mlp.fc_in",
              .down = "mlp.fc_out",
              // Causal masks and sines of the positions.
-             .buffers = {".attn.bias", ".attn.masked_bias", ".attn.embed_positions"}};
+             .buffers = {".attn.bias", ".attn.masked_bias", ".attn.embed_positions", ".attn.causal_mask"}};
+  if (codegen) {
+    s.names.qkv = "attn.qkv_proj";
+    s.qkv = QkvStorage::quarters;
+  }
   s.vocab_size = c.integer("vocab_size");
   s.max_length = c.integer_or("n_positions", 2048);
   s.width = c.integer("n_embd");
@@ -35,9 +41,11 @@ DecoderArchitecture read_gptj(ModelConfig& c) {
   const i64 D = read_head_width(c, "n_head", H, "n_embd", s.width);
   s.heads = {H, H, D};
   s.score_scale = 1 / std::sqrt(static_cast<double>(D));
-  if (c.mentions("rotary_dim") && !c.has("rotary_dim"))
+  if (codegen && s.width % 4 != 0) c.fail("n_embd", "expected a multiple of 4");
+  const bool none = c.mentions("rotary_dim") && !c.has("rotary_dim");
+  if (none && !codegen)
     c.fail("rotary_dim", "expected a whole number; use the head width to rotate whole heads");
-  const i64 rotary = c.integer_or("rotary_dim", 64, 2);
+  const i64 rotary = c.integer_or("rotary_dim", none ? D : 64, 2);
   if (rotary % 2 != 0 || rotary > D)
     c.fail("rotary_dim", fmt::format("expected an even number of at most the head width {}", D));
   s.ropes.resize(1);

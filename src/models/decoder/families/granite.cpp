@@ -1,4 +1,7 @@
-// Granite 3 (IBM 2024): LLaMA with multipliers of embedding, scores, residual stream and logits.
+// Granite 3 (IBM 2024): LLaMA with multipliers of embedding, scores, residual stream and logits. HyperCLOVA X
+// SEED (NAVER 2025): also norms after attention and MLP.
+#include <cmath>
+
 #include "models/decoder/families.h"
 #include "models/decoder/read.h"
 
@@ -18,6 +21,17 @@ DecoderArchitecture read_granite_with(ModelConfig& c, const DecoderDefaults& def
   s.score_scale = c.number_or("attention_multiplier", 1);
   s.residual_scale = c.number_or("residual_multiplier", 1);
   s.logit_scale = 1 / c.positive_or("logits_scaling", 1);
+  return s;
+}
+
+DecoderArchitecture read_hyperclovax(ModelConfig& c) {
+  DecoderArchitecture s = read_granite(c);
+  if (!c.has("attention_multiplier")) s.score_scale = 1 / std::sqrt(static_cast<double>(s.heads.head_dim));
+  s.logit_scale = 1 / s.logit_scale;  // the key is a factor here
+  if (c.boolean_or("use_post_norm", true)) {
+    s.names.attention_out_norm = "post_norm1";
+    s.names.mlp_out_norm = "post_norm2";
+  }
   return s;
 }
 

@@ -28,6 +28,7 @@ DecoderArchitecture read_opt(ModelConfig& c) {
   s.max_length = c.integer_or("max_position_embeddings", 2048);
   // Padding has row 1 of the table, the n-th token (from 1) row n + 1.
   s.position_offset = 2;
+  s.masked_positions = true;
   s.position_rows = s.max_length + s.position_offset;
   s.width = c.integer("hidden_size");
   s.layers.resize(c.integer("num_hidden_layers", 0));

@@ -1,6 +1,6 @@
 // Qwen3-Next (Qwen team 2025): Gated DeltaNet and gated attention in turn, norms whose weights are stored
-// minus one, rotary positions on a quarter of each head, mixtures with a shared MLP. Qwen3.5's text model:
-// the same with an MLP and other names.
+// minus one, rotary positions on a quarter of each head, mixtures with a shared MLP. Qwen3.5's text models:
+// the same with other names, and with an MLP or the mixture.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -50,20 +50,45 @@ DecoderArchitecture read_delta_hybrid(ModelConfig& c, const DecoderDefaults& def
   return s;
 }
 
-DecoderArchitecture read_qwen3_5_with(ModelConfig& c, const DecoderDefaults& defaults) {
+// num_experts experts, and an MLP that all tokens share.
+MixtureSettings read_next_mixture(ModelConfig& c, const DecoderArchitecture& s, i64 count, i64 per_token) {
+  MixtureSettings m;
+  m.count = count;
+  m.activation = read_expert_activation(c, s.activation);
+  read_router(c, m, "num_experts", per_token);
+  m.inner = c.integer_or("moe_intermediate_size", 512);
+  m.normalized = true;
+  m.shared_inner = c.integer_or("shared_expert_intermediate_size", 512);
+  m.shared = "mlp.shared_expert";
+  m.shared_gate = "mlp.shared_expert_gate";
+  return m;
+}
+
+bool has_mixture(ModelConfig& c) { return c.text_or("model_type", "").find("_moe") != std::string::npos; }
+
+DecoderArchitecture read_qwen3_5_with(ModelConfig& c, DecoderDefaults defaults) {
+  const bool mixture = has_mixture(c);
+  if (mixture) {
+    defaults.inner = 1;  // the config has no intermediate_size
+    defaults.kv_heads = 2;
+  }
   DecoderArchitecture s = read_delta_hybrid(c, defaults);
   s.delta->by_key_heads = false;
+  if (!mixture) return s;
+  s.mixture = read_next_mixture(c, s, c.integer_as_or({"num_experts", "num_local_experts"}, 256), 8);
+  for (DecoderLayer& l : s.layers) l.mixture = true;
   return s;
 }
 
 constexpr DecoderDefaults kQwen35 = {.max_length = 32768, .kv_heads = 4, .head_dim = 256};
 
 DecoderArchitecture read_qwen3_5_part(ModelConfig& c) {
+  const bool mixture = has_mixture(c);
   DecoderDefaults d = kQwen35;
   d.vocab_size = 248320;
-  d.width = 4096;
+  d.width = mixture ? 2048 : 4096;
   d.inner = 12288;
-  d.layers = 32;
+  d.layers = mixture ? 40 : 32;
   d.heads = 16;
   DecoderArchitecture s = read_qwen3_5_with(c, d);
   s.names.part = "language_model.";
@@ -75,32 +100,27 @@ DecoderArchitecture read_qwen3_5_part(ModelConfig& c) {
 
 DecoderArchitecture read_qwen3_next(ModelConfig& c) {
   DecoderArchitecture s = read_delta_hybrid(c, {.max_length = 32768, .kv_heads = 2, .head_dim = 256});
-  MixtureSettings m;
-  m.count = c.integer_as_or({"num_experts", "num_local_experts"}, 512, 0);
-  if (m.count == 0) {
+  const i64 count = c.integer_as_or({"num_experts", "num_local_experts"}, 512, 0);
+  if (count == 0) {
     c.inert({"num_experts_per_tok", "moe_intermediate_size", "shared_expert_intermediate_size",
              "norm_topk_prob", "output_router_logits", "router_aux_loss_coef", "decoder_sparse_step",
              "mlp_only_layers"});
     return s;
   }
-  m.activation = read_expert_activation(c, s.activation);
-  read_router(c, m, "num_experts", 10);
-  m.inner = c.integer_or("moe_intermediate_size", 512);
-  m.normalized = c.boolean_or("norm_topk_prob", true);
-  m.shared_inner = c.integer_or("shared_expert_intermediate_size", 512);
-  m.shared = "mlp.shared_expert";
-  m.shared_gate = "mlp.shared_expert_gate";
+  s.mixture = read_next_mixture(c, s, count, 10);
+  s.mixture->normalized = c.boolean_or("norm_topk_prob", true);
   read_mixture_layers(c, s);
-  s.mixture = m;
   return s;
 }
 
 DecoderArchitecture read_qwen3_5(ModelConfig& c) { return read_qwen3_5_with(c, kQwen35); }
 
 std::unique_ptr<Model> make_qwen3_5(ModelConfig& c) {
-  ModelConfig text =
-      text_part(c, "qwen3_5_text", {"video_token_id", "vision_start_token_id", "vision_end_token_id"});
-  return make_decoder_model(text, read_qwen3_5_part, "Qwen3_5ForCausalLM");
+  const bool mixture = has_mixture(c);
+  ModelConfig text = text_part(c, mixture ? "qwen3_5_moe_text" : "qwen3_5_text",
+                               {"video_token_id", "vision_start_token_id", "vision_end_token_id"});
+  return make_decoder_model(text, read_qwen3_5_part,
+                            mixture ? "Qwen3_5MoeForCausalLM" : "Qwen3_5ForCausalLM");
 }
 
 }  // namespace redco

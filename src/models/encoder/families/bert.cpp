@@ -1,5 +1,6 @@
-// BERT (Devlin et al. 2019), RoBERTa (Liu et al. 2019), XLM-RoBERTa and CamemBERT: norms after each part and
-// three embedding tables. They differ in names, heads and position ids.
+// BERT (Devlin et al. 2019), RoBERTa (Liu et al. 2019), XLM-RoBERTa, CamemBERT, data2vec (Baevski et al.
+// 2022) and ERNIE (Sun et al. 2020): norms after each part and three embedding tables; in ERNIE also one of
+// tasks. They differ in names, heads and position ids.
 #include <fmt/format.h>
 
 #include "models/encoder/encoder.h"
@@ -7,7 +8,7 @@
 
 namespace redco {
 
-EncoderArchitecture read_bert_keys(ModelConfig& c, i64 padding_row, i64 types) {
+EncoderArchitecture read_bert_keys(ModelConfig& c, i64 padding_row, i64 types, bool learned_positions) {
   EncoderArchitecture s;
   s.family = c.text_or("model_type", "bert");
   s.vocab_size = c.integer("vocab_size");
@@ -27,7 +28,7 @@ EncoderArchitecture read_bert_keys(ModelConfig& c, i64 padding_row, i64 types) {
   s.norm = {.rms = false, .bias = true, .eps = c.positive_or("layer_norm_eps", 1e-12)};
   s.std = c.number_or("initializer_range", 0.02);
   c.expect("is_decoder", {"false"});
-  c.expect("position_embedding_type", {"\"absolute\""});
+  if (learned_positions) c.expect("position_embedding_type", {"\"absolute\""});
   add_encoder_layers(s, "encoder.layer", n);
   return s;
 }
@@ -42,6 +43,8 @@ Variant variant_of(const std::string& family) {
   if (family == "roberta") return {"Roberta", "roberta."};
   if (family == "xlm-roberta") return {"XLMRoberta", "roberta."};
   if (family == "camembert") return {"Camembert", "roberta."};
+  if (family == "data2vec-text") return {"Data2VecText", "data2vec_text."};
+  if (family == "ernie") return {"Ernie", "ernie."};
   return {"Bert", "bert."};
 }
 
@@ -49,8 +52,13 @@ Variant variant_of(const std::string& family) {
 
 EncoderArchitecture read_bert(ModelConfig& c) {
   const Variant v = variant_of(c.text_or("model_type", "bert"));
-  const bool roberta = std::string(v.prefix) == "roberta.";
+  const std::string prefix = v.prefix;
+  const bool roberta = prefix == "roberta." || prefix == "data2vec_text.";
   EncoderArchitecture s = read_bert_keys(c, roberta ? 1 : 0);
+  if (prefix == "ernie.") {
+    if (c.boolean_or("use_task_id", false)) s.names.task = "embeddings.task_type_embeddings";
+    s.tasks = c.integer_or("task_type_vocab_size", 3);
+  }
   s.names.prefix = v.prefix;
   read_encoder_task(c, v.classes, s);
   if (roberta) {
