@@ -45,7 +45,7 @@ function(redco_module NAME)
   # that several build folders share a compiler cache.
   if(NAME MATCHES "^(assembly|base|check|ckpt|commands|config|data|env|generate|gguf|jinja|job|launch|metrics|models|nn|ops|optim|pipeline|pipelines|plan|report|shard|tokenizers|train|unicode|verify|workdir)$"
      AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
-    set_target_properties(redco_${NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+    set_target_properties(redco_${NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 20)
     # GCC warns about types of unnamed namespaces in included files, and a unity file includes all files.
     target_compile_options(redco_${NAME} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()

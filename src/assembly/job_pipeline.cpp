@@ -33,17 +33,7 @@ std::unique_ptr<Pipeline> make_job_pipeline(const JobConfig& job, const Model* m
   s->data = job.data;
   s->train = for_pipeline(job.train);
   s->eval = for_pipeline(job.eval);
-  s->maml = job.maml;
-  s->rl = job.rl;
-  s->dpo = job.dpo;
-  s->reward = job.reward;
-  s->grpo = job.grpo;
-  s->distillation = job.distillation;
-  s->contrastive = job.contrastive;
-  s->diffusion = job.diffusion;
-  s->embedding = job.embedding;
-  s->question_answering = job.question_answering;
-  s->transcription = job.transcription;
+  static_cast<AlgorithmSections&>(*s) = job;
   s->generation = generation;
   s->own = {job.settings.json(), job.origins};
   if (tokenizer && (!pipeline_info(job.pipeline) || pipeline_info(job.pipeline)->renders_chats))

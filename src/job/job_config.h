@@ -11,8 +11,7 @@
 #include "data/data_settings.h"
 #include "job/fault_settings.h"
 #include "models/model_settings.h"
-#include "pipeline/algorithm_settings.h"
-#include "pipeline/task_settings.h"
+#include "pipeline/algorithm_sections.h"
 #include "plan/plan_settings.h"
 #include "shard/layout.h"
 #include "shard/parallel_settings.h"
@@ -44,7 +43,7 @@ struct NamedModelsSettings {
   }
 };
 
-struct JobConfig {
+struct JobConfig : AlgorithmSections {
   std::string pipeline = "lm";
   std::vector<std::string> plugins;
   ModelSettings model;
@@ -55,17 +54,6 @@ struct JobConfig {
   EvalSettings eval;
   CheckpointSettings checkpoint;
   PredictSettings predict;
-  MamlSettings maml;
-  RlSettings rl;
-  DpoSettings dpo;
-  RewardSettings reward;
-  DistillationSettings distillation;
-  ContrastiveSettings contrastive;
-  GrpoSettings grpo;
-  DiffusionSettings diffusion;
-  EmbeddingSettings embedding;
-  QuestionAnsweringSettings question_answering;
-  TranscriptionSettings transcription;
   OwnSettings settings;
   PlanSettings plan;
   FaultSettings fault;

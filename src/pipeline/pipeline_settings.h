@@ -10,8 +10,7 @@
 #include "chat/chat_template.h"
 #include "data/data_settings.h"
 #include "generate/generation_settings.h"
-#include "pipeline/algorithm_settings.h"
-#include "pipeline/task_settings.h"
+#include "pipeline/algorithm_sections.h"
 
 namespace redco {
 
@@ -28,21 +27,10 @@ struct PipelineEvalSettings {
   std::optional<i64> n_outputs;      // nullopt: the default of eval.n_outputs
 };
 
-struct PipelineSettings {
+struct PipelineSettings : AlgorithmSections {
   DataSettings data;
   PipelineTrainSettings train;
   PipelineEvalSettings eval;
-  MamlSettings maml;
-  RlSettings rl;
-  DpoSettings dpo;
-  RewardSettings reward;
-  DistillationSettings distillation;
-  ContrastiveSettings contrastive;
-  GrpoSettings grpo;
-  DiffusionSettings diffusion;
-  EmbeddingSettings embedding;
-  QuestionAnsweringSettings question_answering;
-  TranscriptionSettings transcription;
   // Generation settings of predict(): those of predict:, or in evaluations those of eval.generation.
   TextGeneration generation;
   // The job's `settings:`, a JSON object; the pipeline defines its keys.
