@@ -102,11 +102,11 @@ void check_idle(const JobConfig& job, JobUse use, Checks& c) {
                                              job.origins.where(key)));
   if ((use == JobUse::train || use == JobUse::validate) && info)
     for (const auto& [key, value] : job.settings.values)
-      log_once(LogLevel::warn,
-               fmt::format(
-                   "settings.{} ({}) has no effect: `settings` are those of a pipeline of your own, and {} "
-                   "is built in",
-                   key, job.origins.where("settings." + key), job.pipeline));
+      log_once(
+          LogLevel::warn,
+          fmt::format(
+              "settings.{} ({}) has no effect: `settings` belong to pipelines that are not built in, and {} is",
+              key, job.origins.where("settings." + key), job.pipeline));
   if (use != JobUse::predict || job.predict.prompt.empty()) return;
   const PredictSettings& p = job.predict;
   for (const auto& [key, given] :

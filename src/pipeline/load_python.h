@@ -43,7 +43,7 @@ struct PythonFunctions {
 };
 void set_python_functions(const PythonFunctions& functions);
 
-// For a script in a process of its own: the Python that redco was built for (that of an activated virtual
+// For a script in another process: the Python that redco was built for (that of an activated virtual
 // environment, if it has the same version), and the folder of the package redco. UsageError: no library for
 // Python.
 struct PythonProgram {

@@ -60,8 +60,8 @@ LargeGroupCount count_all_reduce(int rank, int ranks, int per_host, i64 bytes) {
   return out;
 }
 
-// 1 GB over 1,024 ranks: as 16 GB, with fewer pieces. Slices of 2 MiB / 1,024 would be 500 pieces with up to 2,046
-// messages of a rank.
+// 1 GB over 1,024 ranks: as 16 GB, with fewer pieces. Slices of 2 MiB / 1,024 would be 500 pieces with up to
+// 2,046 messages of a rank.
 TEST(LargeGroups, MessagesAreNotSmall) {
   constexpr i64 kBytes = 1'000'000'000;
   for (const int per_host : {1, 8, 32})

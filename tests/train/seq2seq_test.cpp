@@ -32,7 +32,7 @@ using test::slurp;
 using test::spill;
 using ::testing::HasSubstr;
 
-const std::string kFixtures = REDCO_FIXTURES;
+const std::string kSeq2SeqFixtures = REDCO_FIXTURES;
 
 const char* kT5 =
     R"({"model_type": "t5", "vocab_size": 258, "d_model": 32, "d_ff": 48, "d_kv": 8, "num_heads": 4,
@@ -45,8 +45,8 @@ const char* kBart =
   "decoder_start_token_id": 256})";
 
 // A job on a built-in data set, as job/ makes it from a config.
-struct Job {
-  explicit Job(const std::string& config, const std::string& cache = "")
+struct Seq2SeqJob {
+  explicit Seq2SeqJob(const std::string& config, const std::string& cache = "")
       : model(make_model({config, "test"})) {
     pipeline->model = model.get();
     pipeline->tokenizer = tokenizer.get();
@@ -104,11 +104,11 @@ struct Job {
 
 // Losses of pairs of unequal lengths, plain and smoothed (scripts/make_seq2seq_fixtures.py, in fp64).
 TEST(TextToText, LossesEqualTransformers) {
-  std::ifstream in(kFixtures + "/seq2seq/losses.jsonl");
+  std::ifstream in(kSeq2SeqFixtures + "/seq2seq/losses.jsonl");
   int n = 0;
   for (std::string line; std::getline(in, line); ++n) {
     const Json expected = Json::parse(line);
-    const std::string folder = kFixtures + "/" + expected["model"].get<std::string>();
+    const std::string folder = kSeq2SeqFixtures + "/" + expected["model"].get<std::string>();
     std::vector<Example> rows;
     for (const Json& pair : expected["rows"]) {
       Example& e = rows.emplace_back();
@@ -117,7 +117,7 @@ TEST(TextToText, LossesEqualTransformers) {
     }
     for (const Mesh& mesh : {Mesh{1, 1}, Mesh{1, 2}, Mesh{3, 1}})
       on_mesh(mesh, [&](Context& c) {
-        Job job(slurp(folder + "/config.json"));
+        Seq2SeqJob job(slurp(folder + "/config.json"));
         ckpt::load_params(
             *job.params, ckpt::ModelFiles::open(folder),
             [&](const std::string& name) { return job.model->canonical_name(name); },
@@ -150,7 +150,7 @@ TEST(TextToText, StepsDoNotDependOnTheMesh) {
     for (const Mesh& mesh : {Mesh{1, 1}, Mesh{2, 1}, Mesh{1, 2}})
       on_mesh(mesh, [&](Context& c) {
         const std::string name = fmt::format("{}-{}x{}", config == kT5 ? "t5" : "bart", mesh.dp(), mesh.mp());
-        Job job(config, dir / "cache");
+        Seq2SeqJob job(config, dir / "cache");
         const std::vector<double> losses = job.train(dir / name, 20);
         if (c.world().rank() != 0) return;
         ASSERT_EQ(losses.size(), 20u);
@@ -166,14 +166,14 @@ TEST(TextToText, AResumedRunEqualsTheUninterruptedRun) {
   test::TempDir dir(test::TempDir::in_memory);
   on_one_rank([&](Context&) {
     const auto run = [&](const std::string& name, i64 steps) {
-      Job job(kT5, dir / "cache");
+      Seq2SeqJob job(kT5, dir / "cache");
       return job.train(dir / name, steps);
     };
     const std::vector<double> whole = run("whole", 12);
     run("parts", 7);
     EXPECT_EQ(run("parts", 12), whole);
     // Another order of examples is an error.
-    Job other(kT5, dir / "cache");
+    Seq2SeqJob other(kT5, dir / "cache");
     EXPECT_THROW(other.train(dir / "parts", 14, false), Error);
   });
 }
@@ -195,7 +195,7 @@ class FirstFive : public Dataset {
 TEST(TextToText, EvaluationsMeasureAnswers) {
   test::TempDir dir(test::TempDir::in_memory);
   on_mesh({2, 1}, [&](Context& c) {
-    Job job(kBart, dir / "cache");
+    Seq2SeqJob job(kBart, dir / "cache");
     const auto few = std::make_shared<FirstFive>(*job.pipeline->eval_sets.at(0).data);
     const Evaluation e = evaluate_sets(*job.pipeline, *job.params, {{few}}, 2, 3);
     std::vector<std::string> names;
@@ -215,7 +215,7 @@ TEST(TextToText, EvaluationsMeasureAnswers) {
 
 TEST(TextToText, ExamplesThatAnEvaluationGenerates) {
   on_one_rank([&](Context&) {
-    Job job(kT5);
+    Seq2SeqJob job(kT5);
     EXPECT_TRUE(job.pipeline->measures_outputs());
     job.settings->eval.metrics = {"loss"};
     EXPECT_FALSE(job.pipeline->measures_outputs());
@@ -228,7 +228,7 @@ TEST(TextToText, ExamplesThatAnEvaluationGenerates) {
 
 TEST(TextToText, RequestsFromLines) {
   on_one_rank([&](Context&) {
-    Job job(kT5);
+    Seq2SeqJob job(kT5);
     job.settings->data.source_prefix = "say ";
     job.settings->data.fields.source = "en";
     job.settings->data.max_source_length = 6;
@@ -248,7 +248,7 @@ TEST(TextToText, RequestsFromLines) {
     job.pipeline->tokenizer = nullptr;
     EXPECT_THAT(usage_error([&] { job.pipeline->request(R"({"en": "a"})", "x:1"); }),
                 HasSubstr("no tokenizer"));
-    const auto gpt2 = make_model({slurp(kFixtures + "/gpt2/config.json"), "gpt2"});
+    const auto gpt2 = make_model({slurp(kSeq2SeqFixtures + "/gpt2/config.json"), "gpt2"});
     job.pipeline->model = gpt2.get();
     EXPECT_THAT(usage_error([&] { job.pipeline->params(); }), HasSubstr("gpt2 is a causal-lm model"));
   });
