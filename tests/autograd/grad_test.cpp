@@ -112,7 +112,7 @@ TEST(Tape, SecondBackwardNeedsRetain) {
     const Tensor y = square(x) * x;
     EXPECT_EQ(item(grad(y, {x}, {.retain = true})[0]), 12);
     EXPECT_EQ(item(grad(y, {x})[0]), 12);
-    EXPECT_THROW(grad(y, {x}), BugError);
+    EXPECT_THROW(grad(y, {x}), UsageError);
     const Tensor z = square(x) * x;
     EXPECT_EQ(item(grad(z, {x}, {.create_graph = true})[0]), 12);
     EXPECT_EQ(item(grad(z, {x})[0]), 12);
@@ -124,7 +124,7 @@ TEST(Tape, NamesAreRestoredIfABackwardFails) {
     const Tensor x = scalar(2).watched();
     const Tensor y = square(x);
     grad(y, {x});
-    EXPECT_THROW(grad(y, {x}), BugError);
+    EXPECT_THROW(grad(y, {x}), UsageError);
     EXPECT_STREQ(c.phase, "forward");
     EXPECT_TRUE(c.recording);
   });
@@ -135,12 +135,12 @@ TEST(Tape, LongChainsAreReleasedWithoutRecursion) {
     const Tensor x = scalar(1).watched();
     {
       Tensor y = x;
-      for (int i = 0; i < 1000000; ++i) y = scale(y, 1);
+      for (int i = 0; i < 200000; ++i) y = scale(y, 1);
     }  // never differentiated: released from its end
     Tensor y = x;
-    for (int i = 0; i < 100000; ++i) y = y * x;  // saves tensors that hold nodes
+    for (int i = 0; i < 50000; ++i) y = y * x;  // saves tensors that hold nodes
     { const Tensor dropped = y * y; }
-    EXPECT_EQ(item(grad(y, {x})[0]), 100001);
+    EXPECT_EQ(item(grad(y, {x})[0]), 50001);
   });
 }
 
