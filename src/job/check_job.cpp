@@ -105,7 +105,7 @@ void check_idle(const JobConfig& job, JobUse use, Checks& c) {
       log_once(
           LogLevel::warn,
           fmt::format(
-              "settings.{} ({}) has no effect: `settings` belong to pipelines that are not built in, and {} is",
+              "settings.{} ({}) has no effect: `settings` belong to pipelines of users, and {} is built in",
               key, job.origins.where("settings." + key), job.pipeline));
   if (use != JobUse::predict || job.predict.prompt.empty()) return;
   const PredictSettings& p = job.predict;

@@ -134,7 +134,7 @@ TEST_F(Outside, FilesThatAreNotPipelinesAreRefused) {
        "12, this redco has "},
       {"./so/no_pipeline.so", "is not a pipeline. Add REDCO_PIPELINE(Class) to its source"},
       {"./so/unlinked.so",
-       "undefined symbol: _ZN5redco4goneEi. Expected a shared object built with this version"},
+       "undefined symbol: _ZN5redco4goneEi. Expected a Python file (.py), or a shared object built with this version"},
       {"./nowhere.so", "./nowhere.so does not exist"},
       {"./text.so", "./text.so can't be loaded: "},
       {"./part.so", "./part.so is incomplete: 20000 of "},
