@@ -54,7 +54,8 @@ void InputMoments::add(const Tensors& w, const Tensor& x) {
   for (std::size_t i = 0; i < values.size(); i += columns)
     for (std::size_t c = 0; c < columns; ++c)
       s.squares[c] += static_cast<double>(values[i + c]) * static_cast<double>(values[i + c]);
-  s.rows += static_cast<double>(values.size() / std::max<std::size_t>(1, columns));
+  const View local = x;  // a rank may have no columns
+  s.rows += static_cast<double>(local.leading());
   if (!s.products.defined()) return;
   const Tensor whole = with_all_columns(x);
   const View all = whole, rows = all.reshaped({all.leading(), all.last()});

@@ -23,12 +23,12 @@ std::vector<float> moment_numbers(i64 n, u64 seed) {
 // Two weights with one input, cut along their outputs or their inputs, in two passes: means over all rows.
 TEST(InputMoments, AreThoseOfAllRowsOnEveryMesh) {
   const std::vector<float> x = moment_numbers(kMomentRows * kMomentColumns, 1);
-  for (const Mesh& mesh : {Mesh(1, 1), Mesh(2, 1), Mesh(1, 2), Mesh(2, 2)})
+  for (const Mesh& mesh : {Mesh(1, 1), Mesh(2, 1), Mesh(1, 2), Mesh(2, 2), Mesh(1, 4)})
     for (const int cut : {0, 1})
       on_mesh(mesh, [&](Context&) {
         Layout rows, weight;
         rows[Axis::dp] = Placement::sharded(0);
-        weight[Axis::mp] = Placement::sharded(cut);
+        weight[Axis::mp] = Placement::sharded(cut, 4);
         const Tensor in = from_values({kMomentRows, kMomentColumns}, x, rows);
         const Tensor a = from_values({4, kMomentColumns}, moment_numbers(4 * kMomentColumns, 2), weight);
         const Tensor b = from_values({6, kMomentColumns}, moment_numbers(6 * kMomentColumns, 3), weight);
