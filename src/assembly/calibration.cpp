@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "assembly/data_cache.h"
 #include "assembly/job_params.h"
@@ -13,21 +12,23 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/log_once.h"
+#include "base/process.h"
 #include "base/tolerate.h"
 #include "base/user_folders.h"
+#include "base/words.h"
 #include "ckpt/params_io.h"
 #include "ckpt/weights_hash.h"
 #include "gguf/folder.h"
+#include "launch/resource_limits.h"
 #include "ops/create.h"
-#include "ops/input_squares.h"
+#include "ops/input_moments.h"
 
 namespace redco {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr i64 kWindow = 512;  // tokens of a text that the model reads in one pass
+constexpr i64 kWindow = 512;             // tokens of a text that the model reads in one pass
+constexpr i64 kMostKept = i64{1} << 30;  // bytes of a calibration in the user's cache
 
 // The job with the calibration's files as its only data.
 JobConfig with_texts(const JobConfig& job, const Model& model) {
@@ -56,17 +57,19 @@ std::string cache_path(const ModelSource& source, const Dataset& texts, i64 toke
   const std::string weights =
       gguf::file_in(source.folder).empty() ? ckpt::weights_hash(source.folder) : source.folder;
   const std::string all =
-      fmt::format("1 {} {} {} {}", weights, source.config.text(), texts.fingerprint(), tokens);
-  return join_path(cache, fmt::format("calibration/{}.json", hash128(all).hex()));
+      fmt::format("2 {} {} {} {}", weights, source.config.text(), texts.fingerprint(), tokens);
+  return join_path(cache, fmt::format("calibration/{}.bin", hash128(all).hex()));
 }
 
-std::optional<ckpt::Importances> parse(const std::string& text) {
-  const Json j = Json::parse(text, nullptr, false);
-  try {
-    if (j.is_object()) return j.get<ckpt::Importances>();
-  } catch (const Json::exception&) {  // measured again
-  }
-  return std::nullopt;
+// Half of the memory that a rank may still use, on the host with the least of it.
+i64 memory_for_moments(Group& world) {
+  i64 total = 0, available = 0;
+  read_memory("", total, available);
+  const std::vector<std::string> hosts = world.gather(host_name());
+  const auto ranks = std::ranges::count(hosts, hosts[static_cast<std::size_t>(world.rank())]);
+  float least = -static_cast<float>(available / ranks / 2);
+  world.all_reduce_max(&least, 1);
+  return static_cast<i64>(-least);
 }
 
 // Windows of texts as one batch, whose rows the replicas share.
@@ -118,9 +121,9 @@ ckpt::Importances importance(const JobConfig& job, const ModelSource& source, co
   std::string kept, path;
   world.on_first([&] {
     path = cache_path(source, *texts, tokens);
-    if (!path.empty() && exists(path)) kept = read_file(path, i64{1} << 30);
+    if (!path.empty() && exists(path)) kept = read_file(path, kMostKept);
   });
-  if (auto found = parse(world.agree(kept))) {
+  if (auto found = ckpt::importances_of_bytes(world.agree(kept))) {
     world.on_first(
         [&] { info("[calibration] the importance of {} matrices is that of {}", found->size(), path); });
     return *found;
@@ -130,28 +133,47 @@ ckpt::Importances importance(const JobConfig& job, const ModelSource& source, co
   load();
   const i64 rows = Context::current().mesh().dp();
   const i64 windows = std::min(texts->size(), std::max<i64>(1, tokens / length));
+  const i64 memory = memory_for_moments(world);
   ckpt::Importances out;
+  i64 n_squares = 0;
   {
     NoGrad off;
-    InputSquares squares;
+    InputMoments moments(memory);
     for (i64 w = 0; w < windows; w += rows) model.apply(tree, batch_of(*texts, model, w, rows, length), {});
-    for (std::size_t i = 0; i < tree.size(); ++i)
-      if (const Tensor& t = tree.values()[i]; t.dtype() == DType::q4)
-        if (std::vector<float> means = squares.of(t); !means.empty()) {
-          std::ranges::transform(means, means.begin(), rounded);
-          out[tree.specs()[i].name] = std::move(means);
-        }
+    moments.take([&](const InputMoments::Product& p) {
+      ckpt::Importance importance{.squares = p.squares};
+      std::ranges::transform(importance.squares, importance.squares.begin(), rounded);
+      for (std::size_t i = 0; i < tree.size(); ++i) {
+        const Tensor& t = tree.values()[i];
+        const auto same = [&](const Tensor& w) { return w.same_bytes(t); };
+        if (t.dtype() != DType::q4 || std::ranges::none_of(p.weights, same)) continue;
+        if (!importance.feedback && !p.products.empty())
+          importance.feedback =
+              std::make_shared<const gguf::ErrorFeedback>(p.products, std::ssize(p.squares));
+        if (out.emplace(tree.specs()[i].name, importance).second && !importance.feedback) ++n_squares;
+      }
+    });
   }
   world.on_first([&] {
     const auto all =
         std::ranges::count_if(tree.values(), [](const Tensor& t) { return t.dtype() == DType::q4; });
-    info("[calibration] importance of {} of {} int4 matrices from {} tokens, in {:.1f} s", out.size(), all,
-         windows * length, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-    if (!path.empty())
-      tolerate("[calibration] the importance is not kept", [&] {
-        make_dirs(parent_path(path));
-        write_file_durable(path, Json(out).dump());
-      });
+    const std::string bytes = ckpt::to_bytes(out);
+    info("[calibration] importance of {} of {} int4 matrices from {} tokens, in {:.1f} s; {}", out.size(),
+         all, windows * length,
+         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
+         human_bytes(bytes.size()));
+    if (n_squares > 0)
+      info(
+          "[calibration] {} of them have mean squares only: products of all inputs exceed {}, half of a rank's "
+          "free memory",
+          n_squares, human_bytes(static_cast<u64>(memory)));
+    if (path.empty()) return;
+    if (std::ssize(bytes) > kMostKept)
+      return info("[calibration] not kept for the next job, because it exceeds {}", human_bytes(kMostKept));
+    tolerate("[calibration] the importance is not kept", [&] {
+      make_dirs(parent_path(path));
+      write_file_durable(path, bytes);
+    });
   });
   return out;
 }

@@ -44,23 +44,31 @@ void write_rows(std::span<const float> values, const Tensor& to, i64 r, i64 row)
   Context::current().run(&Kernels::cast, block, rows_in(to, r, n, row));
 }
 
+// How a row is quantized.
+struct Weighting {
+  const float* importance = nullptr;  // of each column that is read; null: rows become groups elsewhere
+  const gguf::ErrorFeedback* feedback = nullptr;
+  redco::Range kept = {0, 0};  // of the columns that are read: with feedback, all of the matrix
+  i64 columns = 0;             // that are read
+};
 // Rows of a parameter that are read at a time.
 struct Block {
   size_t param;
   i64 begin, rows, row;  // row: elements
   bool shared;           // by replicas, which read each a part
   bool blocks;           // the files have the quantized blocks of the parameter's type, which are copied
-  const float* importance = nullptr;  // of each element of a row, which is quantized with it; null: none
+  Weighting weighting = {};
 };
 // The blocks of parameter i, whose value is t, on this many replicas.
 void add_blocks(const ParamSpec& s, size_t i, const Tensor& t, int replicas, bool blocks,
-                const float* importance, std::vector<Block>& to) {
+                const Weighting& weighting, std::vector<Block>& to) {
   const i64 row = row_elements(s, t.local()), rows = rows_of(s, t.local());
   if (row == 0) return;
   const bool shared = t.layout()[Axis::dp].is_replicated() && replicas > 1;
-  const i64 block = std::max<i64>(shared ? replicas : 1, kReadBytes / (row * 4));
+  const i64 read = weighting.importance ? weighting.columns : row;
+  const i64 block = std::max<i64>(shared ? replicas : 1, kReadBytes / (read * 4));
   for (i64 r = 0; r < rows; r += block)
-    to.push_back({i, r, std::min(block, rows - r), row, shared, blocks, importance});
+    to.push_back({i, r, std::min(block, rows - r), row, shared, blocks, weighting});
 }
 
 // The files' tensors by the specs' names. A tied copy replaces a missing original.
@@ -239,7 +247,9 @@ class BlockReader {
     ranges_[i] = ranges_of(t);
     const ParamSpec& s = tree_.specs()[i];
     const bool blocks = in_blocks(s, t.dtype());
-    add_blocks(s, i, t, dp_.size(), blocks, blocks ? nullptr : importance_of(i), blocks_);
+    const Weighting weighting = blocks ? Weighting{} : weighting_of(i);
+    if (weighting.feedback) ranges_[i][1] = {0, weighting.columns};
+    add_blocks(s, i, t, dp_.size(), blocks, weighting, blocks_);
   }
 
   // Collective. A rank that can't read still takes part in the gathers of all blocks, because the other ranks
@@ -259,21 +269,25 @@ class BlockReader {
  private:
   struct Slot {
     Scratch<float> values;
-    Scratch<std::byte> blocks;
+    Scratch<std::byte> blocks, whole_rows;
+    Scratch<float> padded;
     Scratch<unsigned char> buffer;
     std::exception_ptr failed;
   };
 
-  // Of this rank's columns of a matrix that is quantized with an importance.
-  const float* importance_of(size_t i) const {
+  // Of a matrix that is quantized with an importance. Its later columns depend on the errors of all before
+  // them, if these are known, so each rank rounds whole rows and keeps its columns.
+  Weighting weighting_of(size_t i) const {
     const Tensor& t = tree_.values()[i];
-    if (!importances_ || t.dtype() != DType::q4 || t.rank() != 2) return nullptr;
+    if (!importances_ || t.dtype() != DType::q4 || t.rank() != 2) return {};
     const auto at = importances_->find(tree_.specs()[i].name);
-    const redco::Range columns = ranges_[i][1];
-    if (at == importances_->end()) return nullptr;
-    REDCO_CHECK(std::ssize(at->second) == t.shape()[1], "{}: {} importances for {} columns", at->first,
-                at->second.size(), t.shape()[1]);
-    return at->second.data() + columns.begin;
+    if (at == importances_->end()) return {};
+    const std::vector<float>& squares = at->second.squares;
+    REDCO_CHECK(std::ssize(squares) == t.shape()[1], "{}: {} importances for {} columns", at->first,
+                squares.size(), t.shape()[1]);
+    const redco::Range own = ranges_[i][1];
+    if (at->second.feedback) return {squares.data(), at->second.feedback.get(), own, t.shape()[1]};
+    return {squares.data() + own.begin, nullptr, {0, own.size()}, own.size()};
   }
 
   void read(const Block& b, Slot& slot) const {
@@ -282,7 +296,8 @@ class BlockReader {
           b.shared ? shard_range(b.rows, 1, dp_.size(), dp_.rank()) : redco::Range{0, b.rows};
       if (r.size() == 0) return;
       if (b.blocks) return read_blocks(b, r, slot);
-      float* to = slot.values.of(r.size() * b.row);
+      const Weighting& weighting = b.weighting;
+      float* to = slot.values.of(r.size() * (weighting.importance ? weighting.columns : b.row));
       for (const Place& p :
            places_of(tree_.specs()[b.param], ranges_[b.param], b.begin + r.begin, b.begin + r.end)) {
         const ModelFiles::Located& l = *held_.at(p.tensor);
@@ -293,7 +308,7 @@ class BlockReader {
                        slot.buffer);
         to += p.elements;
       }
-      if (b.importance) quantize(b, r.size(), slot);
+      if (weighting.importance) quantize(b, r.size(), slot);
     } catch (...) {
       slot.failed = std::current_exception();
     }
@@ -301,16 +316,25 @@ class BlockReader {
 
   // Rows in slot.values to groups in slot.blocks. What the last group of a row lacks has no importance.
   static void quantize(const Block& b, i64 rows, Slot& slot) {
-    const i64 columns = stored_numel(DType::q4, {b.row}), bytes = bytes_of(DType::q4, columns);
-    std::vector<float> row(static_cast<size_t>(columns)), importance(static_cast<size_t>(columns));
-    std::copy_n(b.importance, b.row, importance.begin());
-    const float* from = slot.values.of(rows * b.row);
-    std::byte* to = slot.blocks.of(rows * bytes);
-    for (i64 r = 0; r < rows; ++r, from += b.row, to += bytes) {
-      std::fill(std::copy_n(from, b.row, row.begin()), row.end(), from[b.row - 1]);
-      gguf::quantize_rows(gguf::BlockType::q4_1, row.data(), 1, columns, importance.data(),
-                          reinterpret_cast<unsigned char*>(to));
+    const Weighting& w = b.weighting;
+    const i64 columns = stored_numel(DType::q4, {w.columns}), bytes = bytes_of(DType::q4, columns);
+    std::vector<float> importance(static_cast<size_t>(columns));
+    std::copy_n(w.importance, w.columns, importance.begin());
+    const float* from = slot.values.of(rows * w.columns);
+    if (columns > w.columns) {
+      float* to = slot.padded.of(rows * columns);
+      for (i64 r = 0; r < rows; ++r)
+        std::fill_n(std::copy_n(from + r * w.columns, w.columns, to + r * columns), columns - w.columns,
+                    from[(r + 1) * w.columns - 1]);
+      from = to;
     }
+    std::byte* whole = slot.whole_rows.of(rows * bytes);
+    gguf::quantize_rows(gguf::BlockType::q4_1, from, rows, columns, importance.data(), w.feedback,
+                        reinterpret_cast<unsigned char*>(whole));
+    const i64 begin = bytes_of(DType::q4, w.kept.begin);
+    const i64 kept = bytes_of(DType::q4, stored_numel(DType::q4, {w.kept.size()}));
+    std::byte* to = slot.blocks.of(rows * kept);
+    for (i64 r = 0; r < rows; ++r) std::copy_n(whole + r * bytes + begin, kept, to + r * kept);
   }
 
   // Whether each stored tensor has the blocks of this type.
@@ -351,7 +375,7 @@ class BlockReader {
 
   void store(const Block& b, Slot& slot) {
     if (slot.failed && !failed_) failed_ = slot.failed;
-    if (b.blocks || b.importance) return store_blocks(b, slot);
+    if (b.blocks || b.weighting.importance) return store_blocks(b, slot);
     const i64 n = b.rows * b.row;
     Scratch<float>& from = b.shared ? gathered_ : slot.values;
     const std::span<float> values(from.of(n), static_cast<size_t>(n));

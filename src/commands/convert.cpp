@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/parallel.h"
 #include "base/process.h"
 #include "base/words.h"
 #include "chat/chat_template.h"
@@ -210,6 +211,20 @@ ckpt::Importances importances_of(const ConvertOptions& o, const Source& s) {
   return out;
 }
 
+// Rows on all threads.
+void quantize_weighted(BlockType type, const std::vector<float>& x, i64 columns,
+                       const ckpt::Importance& importance, unsigned char* to) {
+  constexpr i64 kRows = 16;
+  const gguf::BlockSize size = gguf::size_of(type);
+  const i64 rows = std::ssize(x) / columns;
+  parallel::for_each(ceil_div(rows, kRows), [&](i64 piece) {
+    const i64 first = piece * kRows;
+    gguf::quantize_rows(type, x.data() + first * columns, std::min(kRows, rows - first), columns,
+                        importance.squares.data(), importance.feedback.get(),
+                        to + first * columns / size.elements * size.bytes);
+  });
+}
+
 int to_gguf(const ConvertOptions& o, const Source& s, BlockType wanted) {
   const std::string architecture = gguf::architecture_of(s.config);
   if (architecture.empty())
@@ -268,8 +283,7 @@ int to_gguf(const ConvertOptions& o, const Source& s, BlockType wanted) {
         if (importance == importances.end())
           gguf::quantize(type, values.data(), blocks, bytes.data());
         else
-          gguf::quantize_rows(type, values.data(), std::ssize(values) / tensors[k].shape.back(),
-                              tensors[k].shape.back(), importance->second.data(), bytes.data());
+          quantize_weighted(type, values, tensors[k].shape.back(), importance->second, bytes.data());
         writer.append(bytes.data(), std::ssize(bytes));
       }
     writer.commit();

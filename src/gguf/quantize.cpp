@@ -24,13 +24,12 @@ int nearest(float x, int low, int high) {
   return std::clamp(static_cast<int>(std::lrint(std::clamp(x, -1e6F, 1e6F))), low, high);
 }
 
-// d and codes in [low, high] for which the sum of w (d q - x)^2 is small: d from each of several divisors of
-// the largest number, then by least squares for its codes. Returns d.
-float symmetric(const float* x, const float* w, int n, int low, int high, int* q) {
+// d for which the sum of w (d q - x)^2 with codes in [low, high] is small: from each of several divisors of
+// the largest number, then by least squares for its codes.
+float symmetric(const float* x, const float* w, int n, int low, int high) {
   float largest = 0;
   for (int i = 0; i < n; ++i)
     if (std::abs(x[i]) > std::abs(largest)) largest = x[i];
-  std::fill(q, q + n, 0);
   if (largest == 0) return 0;
   float best = 0;
   double gain = -1;  // of (sum w x q)^2 / sum w q^2, which the error falls by
@@ -47,7 +46,6 @@ float symmetric(const float* x, const float* w, int n, int low, int high, int* q
       best = static_cast<float>(xq / qq);
     }
   }
-  for (int i = 0; best != 0 && i < n; ++i) q[i] = nearest(x[i] / best, low, high);
   return best;
 }
 
@@ -163,29 +161,48 @@ void block_q8(const float* x, unsigned char* to) {
     to[2 + i] = static_cast<unsigned char>(d == 0 ? 0 : static_cast<int>(std::round(x[i] / d)));
 }
 
-void block_q4_0(const float* x, const float* importance, unsigned char* to) {
+// The numbers that a run of elements in a block can be: step * code + low.
+struct Line {
+  float step = 0, low = 0;
+};
+
+// Blocks with codes: fit() writes the scales of a block, and finds a line for each run of elements; pack()
+// writes the codes.
+struct Coded {
+  int elements, run, least, most;  // run: elements of a line; codes are in [least, most]
+  void (*fit)(const float* x, const float* importance, unsigned char* to, Line* lines);
+  void (*pack)(const int* codes, unsigned char* to);
+
+  int code(float x, const Line& l) const {
+    return l.step == 0 ? 0 : nearest((x - l.low) / l.step, least, most);
+  }
+};
+constexpr int kMostElements = 256;  // of a block
+constexpr int kMostLines = 16;
+
+void fit_q4_0(const float* x, const float* importance, unsigned char* to, Line* lines) {
   float w[kGroup];
   weights_of(x, importance, kGroup, w);
+  lines[0].step = as_half(symmetric(x, w, kGroup, -8, 7));
+  put_half(lines[0].step, to);
+}
+void pack_q4_0(const int* codes, unsigned char* to) {
   int q[kGroup];
-  const float d = as_half(symmetric(x, w, kGroup, -8, 7, q));
-  for (int i = 0; i < kGroup; ++i) q[i] = d == 0 ? 8 : nearest(x[i] / d, -8, 7) + 8;
-  put_half(d, to);
+  for (int i = 0; i < kGroup; ++i) q[i] = codes[i] + 8;
   put_nibbles(q, kGroup, to + 2);
 }
 
-void block_q4_1(const float* x, const float* importance, unsigned char* to) {
+void fit_q4_1(const float* x, const float* importance, unsigned char* to, Line* lines) {
   float w[kGroup];
   weights_of(x, importance, kGroup, w);
   const Affine a = AffineFit(x, w, false).best();
-  const float d = as_half(a.d), m = as_half(a.m);
-  int q[kGroup];
-  for (int i = 0; i < kGroup; ++i) q[i] = d > 0 ? nearest((x[i] - m) / d, 0, 15) : 0;
-  put_half(d, to);
-  put_half(m, to + 2);
-  put_nibbles(q, kGroup, to + 4);
+  lines[0] = {as_half(a.d), as_half(a.m)};
+  put_half(lines[0].step, to);
+  put_half(lines[0].low, to + 2);
 }
+void pack_q4_1(const int* codes, unsigned char* to) { put_nibbles(codes, kGroup, to + 4); }
 
-void block_q4_k(const float* x, const float* importance, unsigned char* to) {
+void fit_q4_k(const float* x, const float* importance, unsigned char* to, Line* lines) {
   std::array<Affine, 8> parts;
   float most_d = 0, most_m = 0;
   for (int p = 0; p < 8; ++p) {
@@ -200,6 +217,7 @@ void block_q4_k(const float* x, const float* importance, unsigned char* to) {
   for (int p = 0; p < 8; ++p) {
     scales[p] = d == 0 ? 0 : nearest(parts[p].d / d, 0, 63);
     minima[p] = m == 0 ? 0 : nearest(-parts[p].m / m, 0, 63);
+    lines[p] = {d * static_cast<float>(scales[p]), -m * static_cast<float>(minima[p])};
   }
   put_half(d, to);
   put_half(m, to + 2);
@@ -209,42 +227,121 @@ void block_q4_k(const float* x, const float* importance, unsigned char* to) {
     packed[p + 4] = static_cast<unsigned char>(minima[p] | (minima[p + 4] >> 4) << 6);
     packed[p + 8] = static_cast<unsigned char>((scales[p + 4] & 15) | (minima[p + 4] & 15) << 4);
   }
-  for (int p = 0; p < 8; ++p) {
-    const float step = d * static_cast<float>(scales[p]), low = m * static_cast<float>(minima[p]);
-    for (int i = 0; i < 32; ++i) {
-      const int q = step == 0 ? 0 : nearest((x[32 * p + i] + low) / step, 0, 15);
-      unsigned char& byte = to[16 + 32 * (p / 2) + i];
-      byte = p % 2 == 0 ? static_cast<unsigned char>(q) : static_cast<unsigned char>(byte | q << 4);
-    }
-  }
+}
+void pack_q4_k(const int* codes, unsigned char* to) {
+  for (int p = 0; p < 8; p += 2) put_nibbles(codes + 32 * p, 64, to + 16 + 16 * p);
 }
 
-void block_q6_k(const float* x, const float* importance, unsigned char* to) {
+void fit_q6_k(const float* x, const float* importance, unsigned char* to, Line* lines) {
   std::array<float, 16> steps;
   float largest = 0;
   for (int p = 0; p < 16; ++p) {
-    int q[16];
     float w[16];
     for (int i = 0; i < 16; ++i)
       w[i] = x[16 * p + i] * x[16 * p + i] * (importance ? importance[16 * p + i] : 1);
-    steps[p] = symmetric(x + 16 * p, w, 16, -32, 31, q);
+    steps[p] = symmetric(x + 16 * p, w, 16, -32, 31);
     if (std::abs(steps[p]) > std::abs(largest)) largest = steps[p];
   }
-  std::memset(to, 0, 210);
   const float d = as_half(largest / -128);
   put_half(d, to + 208);
   for (int p = 0; p < 16; ++p) {
     const int scale = d == 0 ? 0 : nearest(steps[p] / d, -128, 127);
     to[192 + p] = static_cast<unsigned char>(scale);
-    const float step = d * static_cast<float>(scale);
-    for (int i = 0; i < 16; ++i) {
-      const int at = 16 * p + i, half = at / 128, run = at % 128 / 32, inside = at % 32;
-      const int q = step == 0 ? 32 : nearest(x[at] / step, -32, 31) + 32;
-      unsigned char& low = to[64 * half + inside + 32 * (run % 2)];
-      low = static_cast<unsigned char>(low | (q & 15) << (run < 2 ? 0 : 4));
-      unsigned char& high = to[128 + 32 * half + inside];
-      high = static_cast<unsigned char>(high | (q >> 4) << 2 * run);
+    lines[p].step = d * static_cast<float>(scale);
+  }
+}
+void pack_q6_k(const int* codes, unsigned char* to) {
+  std::memset(to, 0, 192);
+  for (int at = 0; at < 256; ++at) {
+    const int half = at / 128, run = at % 128 / 32, inside = at % 32, q = codes[at] + 32;
+    unsigned char& low = to[64 * half + inside + 32 * (run % 2)];
+    low = static_cast<unsigned char>(low | (q & 15) << (run < 2 ? 0 : 4));
+    unsigned char& high = to[128 + 32 * half + inside];
+    high = static_cast<unsigned char>(high | (q >> 4) << 2 * run);
+  }
+}
+
+// nullptr: the numbers of the type's blocks do not depend on one another.
+const Coded* coded(BlockType t) {
+  static constexpr Coded kQ40 = {32, 32, -8, 7, fit_q4_0, pack_q4_0};
+  static constexpr Coded kQ41 = {32, 32, 0, 15, fit_q4_1, pack_q4_1};
+  static constexpr Coded kQ4K = {256, 32, 0, 15, fit_q4_k, pack_q4_k};
+  static constexpr Coded kQ6K = {256, 16, -32, 31, fit_q6_k, pack_q6_k};
+  switch (t) {
+    case BlockType::q4_0:
+      return &kQ40;
+    case BlockType::q4_1:
+      return &kQ41;
+    case BlockType::q4_k:
+      return &kQ4K;
+    case BlockType::q6_k:
+      return &kQ6K;
+    default:
+      return nullptr;
+  }
+}
+
+// Adds `error` times the coefficients of column i to x, whose first column is `begin`: a column of a group.
+void feed(const ErrorFeedback& f, i64 i, float error, i64 begin, int n, float* x) {
+  for (i64 g = i / kGroup; g < (begin + n) / kGroup; ++g) {
+    const float* u = f.of(i, g);
+    float* to = x + g * kGroup - begin;
+    for (int k = 0; k < kGroup; ++k) to[k] += error * u[k];
+  }
+}
+// Adds the errors of the columns before `begin` to n columns from there on, of kRows rows.
+constexpr i64 kRows = 4;
+void feed_earlier(const ErrorFeedback& f, const float* errors, i64 columns, i64 begin, int n, float* x) {
+  for (i64 at = 0; at < n; at += 8) {
+    const i64 g = (begin + at) / kGroup, inside = at % kGroup;
+    Eight sums[kRows] = {};
+    for (i64 i = 0; i < begin; ++i) {
+      Eight u;
+      std::memcpy(&u, f.of(i, g) + inside, sizeof u);
+      for (i64 r = 0; r < kRows; ++r) sums[r] += errors[r * columns + i] * u;
     }
+    for (i64 r = 0; r < kRows; ++r)
+      for (int k = 0; k < 8; ++k) x[r * n + at + k] += sums[r][k];
+  }
+}
+
+// Rounds a block's numbers to codes, in order. `feedback`: x has the errors of earlier blocks, and each
+// rounding error changes the numbers after it; w: the numbers without errors; errors: out.
+void round_block(const Coded& c, const float* importance, const ErrorFeedback* feedback, i64 begin,
+                 const float* w, float* x, float* errors, unsigned char* to) {
+  Line lines[kMostLines];
+  int codes[kMostElements];
+  float* fitted = x;
+  float moved[kMostElements];
+  if (feedback) {  // the best numbers with the errors so far
+    std::copy_n(x, c.elements, moved);
+    for (int i = 0; i < c.elements; ++i)
+      feed(*feedback, begin + i, w[i] - moved[i], begin, c.elements, moved);
+    fitted = moved;
+  }
+  c.fit(fitted, importance, to, lines);
+  for (int i = 0; i < c.elements; ++i) {
+    const Line& l = lines[i / c.run];
+    codes[i] = c.code(x[i], l);
+    if (!feedback) continue;
+    errors[i] = w[i] - (l.step * static_cast<float>(codes[i]) + l.low);
+    feed(*feedback, begin + i, errors[i], begin, c.elements, x);
+  }
+  c.pack(codes, to);
+}
+
+// Up to kRows rows.
+void round_rows(const Coded& c, const float* w, i64 rows, i64 columns, const float* importance,
+                const ErrorFeedback* feedback, i64 bytes, unsigned char* to) {
+  std::vector<float> errors(static_cast<std::size_t>(feedback ? kRows * columns : 0));
+  float x[kRows * kMostElements] = {};
+  for (i64 begin = 0; begin < columns; begin += c.elements) {
+    for (i64 r = 0; r < rows; ++r) std::copy_n(w + r * columns + begin, c.elements, x + r * c.elements);
+    if (feedback) feed_earlier(*feedback, errors.data(), columns, begin, c.elements, x);
+    for (i64 r = 0; r < rows; ++r)
+      round_block(c, importance ? importance + begin : nullptr, feedback, begin, w + r * columns + begin,
+                  x + r * c.elements, errors.data() + (feedback ? r * columns + begin : 0),
+                  to + (r * columns + begin) / c.elements * bytes);
   }
 }
 
@@ -256,15 +353,19 @@ bool is_written(BlockType t) {
 }
 
 void quantize(BlockType t, const float* x, i64 n, unsigned char* blocks) {
-  const i64 elements = size_of(t).elements;
-  quantize_rows(t, x, n, elements, nullptr, blocks);
+  quantize_rows(t, x, n, size_of(t).elements, nullptr, nullptr, blocks);
 }
 
 void quantize_rows(BlockType t, const float* x, i64 rows, i64 columns, const float* importance,
-                   unsigned char* blocks) {
+                   const ErrorFeedback* feedback, unsigned char* blocks) {
   const BlockSize size = size_of(t);
-  for (i64 i = 0; i < rows * columns; i += size.elements, x += size.elements, blocks += size.bytes) {
-    const float* own = importance ? importance + i % columns : nullptr;
+  if (const Coded* c = coded(t)) {
+    for (i64 r = 0; r < rows; r += kRows)
+      round_rows(*c, x + r * columns, std::min(kRows, rows - r), columns, importance, feedback, size.bytes,
+                 blocks + r * columns / size.elements * size.bytes);
+    return;
+  }
+  for (i64 i = 0; i < rows * columns; i += size.elements, x += size.elements, blocks += size.bytes)
     switch (t) {
       case BlockType::f32:
         std::memcpy(blocks, x, 4);
@@ -280,22 +381,9 @@ void quantize_rows(BlockType t, const float* x, i64 rows, i64 columns, const flo
       case BlockType::q8_0:
         block_q8(x, blocks);
         break;
-      case BlockType::q4_0:
-        block_q4_0(x, own, blocks);
-        break;
-      case BlockType::q4_1:
-        block_q4_1(x, own, blocks);
-        break;
-      case BlockType::q4_k:
-        block_q4_k(x, own, blocks);
-        break;
-      case BlockType::q6_k:
-        block_q6_k(x, own, blocks);
-        break;
       default:
         REDCO_CHECK(false, "{} is not written", name_of(t));
     }
-  }
 }
 
 }  // namespace redco::gguf

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gguf/block_types.h"
+#include "gguf/error_feedback.h"
 
 namespace redco::gguf {
 
@@ -12,9 +13,11 @@ bool is_written(BlockType t);
 // of squared errors among the candidates that ggml tries. REQUIRES: is_written(t), finite numbers.
 void quantize(BlockType t, const float* x, i64 n, unsigned char* blocks);
 
-// The same for rows of `columns` numbers, where the squared errors of column i count importance[i] times.
-// Types of 4 and 6 bits use it. REQUIRES: columns are whole blocks, importances are finite and at least 0.
+// The same for rows of `columns` numbers, where the squared errors of column i count importance[i] times, and
+// each rounding error changes the later columns of its row by `feedback`. Types of 4 and 6 bits use both;
+// null: none. REQUIRES: columns are whole blocks, importances are finite and at least 0; columns beyond those
+// of `feedback` are in its last group.
 void quantize_rows(BlockType t, const float* x, i64 rows, i64 columns, const float* importance,
-                   unsigned char* blocks);
+                   const ErrorFeedback* feedback, unsigned char* blocks);
 
 }  // namespace redco::gguf

@@ -3,7 +3,7 @@
 
 #include "ops/broadcast.h"
 #include "ops/elementwise.h"
-#include "ops/input_squares.h"
+#include "ops/input_moments.h"
 #include "ops/linear_strategies.h"
 #include "ops/placement_names.h"
 #include "ops/reduce.h"
@@ -156,8 +156,7 @@ Tensors product(const Tensor& x, const Linears& l) {
     op.flops(2.0 * y.back().local_numel() * in.local().back());
   }
   const Tensors w = some_inputs(op, at.w(0), n), bias = some_inputs(op, at.bias(0), n);
-  if (InputSquares* squares = InputSquares::current())
-    for (const Tensor& t : l.w) squares->add(t, in);
+  if (InputMoments* moments = InputMoments::current()) moments->add(l.w, in);
   run_linear(op, in, w, bias, y);
 
   // Only the gradients of the weights need x.

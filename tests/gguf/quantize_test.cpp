@@ -82,7 +82,7 @@ TEST(Quantize, ImportantColumnsAreMoreExact) {
     std::vector<float> plain(x.size()), weighted(x.size());
     quantize(t, x.data(), n, blocks.data());
     dequantize(t, blocks.data(), n, plain.data());
-    quantize_rows(t, x.data(), std::ssize(x) / kColumns, kColumns, importance.data(), blocks.data());
+    quantize_rows(t, x.data(), std::ssize(x) / kColumns, kColumns, importance.data(), nullptr, blocks.data());
     dequantize(t, blocks.data(), n, weighted.data());
     double before = 0, after = 0;
     for (std::size_t i = 0; i < x.size(); i += 8) {
@@ -91,6 +91,94 @@ TEST(Quantize, ImportantColumnsAreMoreExact) {
     }
     EXPECT_LT(after, 0.7 * before) << name_of(t);
   }
+}
+
+// Inputs of several common causes, and products of them.
+struct Inputs {
+  static constexpr i64 kColumns = 256, kRows = 1024;
+  std::vector<double> x = std::vector<double>(kRows * kColumns);
+  std::vector<float> moments = std::vector<float>(kColumns * kColumns);
+
+  Inputs() {
+    constexpr i64 kCauses = 64;
+    std::mt19937 random(7);
+    std::normal_distribution<double> normal;
+    std::vector<double> mix(kCauses * kColumns);
+    for (double& m : mix) m = normal(random);
+    for (i64 r = 0; r < kRows; ++r) {
+      std::vector<double> cause(kCauses);
+      for (double& c : cause) c = normal(random);
+      for (i64 k = 0; k < kColumns; ++k) {
+        double& to = x[r * kColumns + k] = normal(random);
+        for (i64 c = 0; c < kCauses; ++c) to += 0.5 * cause[c] * mix[c * kColumns + k];
+      }
+    }
+    for (i64 i = 0; i < kColumns; ++i)
+      for (i64 k = 0; k < kColumns; ++k) {
+        double sum = 0;
+        for (i64 r = 0; r < kRows; ++r) sum += x[r * kColumns + i] * x[r * kColumns + k];
+        moments[i * kColumns + k] = static_cast<float>(sum / kRows);
+      }
+  }
+  std::vector<float> squares() const {
+    std::vector<float> out;
+    for (i64 k = 0; k < kColumns; ++k) out.push_back(moments[k * (kColumns + 1)]);
+    return out;
+  }
+  // ||X (W - Q)^T||^2 by rows of X.
+  double output_error(const std::vector<float>& w, const std::vector<float>& q) const {
+    double all = 0;
+    for (i64 o = 0; o < std::ssize(w); o += kColumns)
+      for (i64 r = 0; r < kRows; ++r) {
+        double sum = 0;
+        for (i64 k = 0; k < kColumns; ++k)
+          sum += x[r * kColumns + k] * static_cast<double>(w[o + k] - q[o + k]);
+        all += sum * sum;
+      }
+    return all;
+  }
+};
+
+std::vector<float> rounded(BlockType t, const std::vector<float>& x, const std::vector<float>& importance,
+                           const ErrorFeedback* feedback) {
+  const BlockSize size = size_of(t);
+  const i64 n = std::ssize(x) / size.elements, columns = std::ssize(importance);
+  std::vector<unsigned char> blocks(static_cast<std::size_t>(n * size.bytes));
+  quantize_rows(t, x.data(), std::ssize(x) / columns, columns, importance.data(), feedback, blocks.data());
+  std::vector<float> y(x.size());
+  dequantize(t, blocks.data(), n, y.data());
+  return y;
+}
+
+// Rounding errors that later columns cancel change the outputs less.
+TEST(Quantize, FeedbackShrinksTheErrorOfTheOutputs) {
+  const Inputs in;
+  const ErrorFeedback feedback(in.moments, Inputs::kColumns);
+  std::vector<float> w = some_weights(40 * Inputs::kColumns);
+  w.erase(w.begin(), w.begin() + 6 * Inputs::kColumns);  // 34 rows: not whole tiles
+  for (const BlockType t : {BlockType::q4_0, BlockType::q4_1, BlockType::q4_k, BlockType::q6_k}) {
+    const double before = in.output_error(w, rounded(t, w, in.squares(), nullptr));
+    const double after = in.output_error(w, rounded(t, w, in.squares(), &feedback));
+    EXPECT_LT(after, 0.5 * before) << name_of(t);
+  }
+}
+
+// Inputs without correlation: the weighted rounding.
+TEST(Quantize, DiagonalFeedbackChangesNothing) {
+  std::vector<float> squares = Inputs().squares(), diagonal(Inputs::kColumns * Inputs::kColumns);
+  for (i64 k = 0; k < Inputs::kColumns; ++k) diagonal[k * (Inputs::kColumns + 1)] = squares[k];
+  const ErrorFeedback feedback(diagonal, Inputs::kColumns);
+  const std::vector<float> w = some_weights(16 * Inputs::kColumns);
+  for (const BlockType t : {BlockType::q4_0, BlockType::q4_1, BlockType::q4_k, BlockType::q6_k})
+    EXPECT_EQ(rounded(t, w, squares, &feedback), rounded(t, w, squares, nullptr)) << name_of(t);
+}
+
+// The coefficients are those of GPTQ: rows of the upper Cholesky factor of the inverse, here in closed form.
+TEST(Quantize, FeedbackOfTwoColumns) {
+  const float damped = 1 + 0.01F;  // the mean of the diagonal is 1
+  const ErrorFeedback feedback({1, 0.5F, 0.5F, 1}, 2);
+  EXPECT_FLOAT_EQ(feedback.of(0, 0)[1], 0.5F / damped);
+  EXPECT_EQ(feedback.of(1, 0)[1], 0);
 }
 
 // MXFP4: a power of two, then codes of a sign, two bits of exponent and one of mantissa.
