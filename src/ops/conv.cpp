@@ -107,7 +107,7 @@ void conv2d_strategies(OpCall::Strategies& s) {
   bilinear_strategies(s, letters);
 }
 
-void conv_input_gradient_strategies(OpCall::Strategies& s) {
+void conv2d_input_gradient_strategies(OpCall::Strategies& s) {
   const Broadcast lead = leading_dims("conv2d_input_gradient", s.all_inputs());
   const int n = lead.size(), gd = s.input(0).rank() - 4, wd = s.input(1).rank() - 4;
   std::vector<Letter> letters = leading_letters(lead, s);
@@ -117,7 +117,7 @@ void conv_input_gradient_strategies(OpCall::Strategies& s) {
   bilinear_strategies(s, letters);
 }
 
-void conv_weight_gradient_strategies(OpCall::Strategies& s) {
+void conv2d_weight_gradient_strategies(OpCall::Strategies& s) {
   const Broadcast lead = leading_dims("conv2d_weight_gradient", s.all_inputs());
   const int n = lead.size(), gd = s.input(0).rank() - 4, xd = s.input(1).rank() - 4;
   std::vector<Letter> letters = leading_letters(lead, s);
@@ -207,7 +207,7 @@ Tensor conv2d_input_gradient(const Tensor& g, const Tensor& w, i64 height, i64 w
   const int gd = g.rank() - 4, wd = w.rank() - 4;
   const i64 kh = w.size(-2), kw = w.size(-1);
   OpCall op("conv2d_input_gradient", {g, w});
-  op.choose({numel(shape)}, conv_input_gradient_strategies, {.stationary = stationary(w)});
+  op.choose({numel(shape)}, conv2d_input_gradient_strategies, {.stationary = stationary(w)});
   Tensor y = op.output(shape, g.dtype(), lead.hidden);
   const Tensor &a = op.in(0), &b = op.in(1);
   const kernels::ConvShape s = conv_shape(b.local()[wd + 1], height, width, b.local()[wd], kh, kw, o);
@@ -235,7 +235,7 @@ Tensor conv2d_weight_gradient(const Tensor& g, const Tensor& x, i64 kh, i64 kw, 
   const int gd = g.rank() - 4, xd = x.rank() - 4;
   const i64 H = x.size(-2), W = x.size(-1);
   OpCall op("conv2d_weight_gradient", {g, x});
-  op.choose({numel(shape)}, conv_weight_gradient_strategies);
+  op.choose({numel(shape)}, conv2d_weight_gradient_strategies);
   Tensor y = op.output(shape, g.dtype(), lead.hidden);
   const Tensor &a = op.in(0), &b = op.in(1);
   const kernels::ConvShape s = conv_shape(b.local()[xd + 1], H, W, a.local()[gd + 1], kh, kw, o);
