@@ -138,7 +138,10 @@ ckpt::Importances importance(const JobConfig& job, const ModelSource& source, co
   i64 n_squares = 0;
   {
     NoGrad off;
-    InputMoments moments(memory);
+    Tensors weights;
+    for (const Tensor& t : tree.values())
+      if (t.dtype() == DType::q4) weights.push_back(t);
+    InputMoments moments(weights, memory);
     for (i64 w = 0; w < windows; w += rows) model.apply(tree, batch_of(*texts, model, w, rows, length), {});
     moments.take([&](const InputMoments::Product& p) {
       ckpt::Importance importance{.squares = p.squares};

@@ -16,11 +16,8 @@ constexpr double kDamping = 0.01;  // of the mean of the diagonal
 using FourDoubles = double __attribute__((vector_size(32)));
 constexpr i64 kFour = 4;
 
-FourDoubles four_at(const double* x) {
-  FourDoubles v;
-  std::memcpy(&v, x, sizeof v);
-  return v;
-}
+// No result by value: how vectors are returned depends on the instruction set.
+void get_four(const double* x, FourDoubles& to) { std::memcpy(&to, x, sizeof to); }
 
 // The lower factor of a positive matrix, in place, row-major. Rows below a block of columns are independent.
 class LowerFactor {
@@ -58,8 +55,12 @@ class LowerFactor {
     for (; j + kFour <= end; j += kFour) {
       FourDoubles sums[kFour] = {};
       for (i64 k = 0; k < begin; k += kFour) {  // begin: a multiple of the columns of a block
-        const FourDoubles own = four_at(x + k);
-        for (i64 c = 0; c < kFour; ++c) sums[c] += own * four_at(a_ + (j + c) * n_ + k);
+        FourDoubles own, other;
+        get_four(x + k, own);
+        for (i64 c = 0; c < kFour; ++c) {
+          get_four(a_ + (j + c) * n_ + k, other);
+          sums[c] += own * other;
+        }
       }
       for (i64 c = 0; c < kFour; ++c) {
         const FourDoubles& s = sums[c];

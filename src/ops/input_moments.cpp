@@ -25,7 +25,7 @@ Tensor with_all_columns(const Tensor& x) {
 
 }  // namespace
 
-InputMoments::InputMoments(i64 bytes) : bytes_(bytes) {
+InputMoments::InputMoments(Tensors weights, i64 bytes) : weights_(std::move(weights)), bytes_(bytes) {
   REDCO_CHECK(!active, "two InputMoments on one thread");
   active = this;
 }
@@ -48,6 +48,10 @@ InputMoments::Sum& InputMoments::of(const Tensors& w, const Tensor& x) {
 }
 
 void InputMoments::add(const Tensors& w, const Tensor& x) {
+  const auto asked_for = [&](const Tensor& t) {
+    return std::ranges::any_of(weights_, [&](const Tensor& a) { return a.same_bytes(t); });
+  };
+  if (std::ranges::none_of(w, asked_for)) return;
   Sum& s = of(w, x);
   const std::vector<float> values = host_copy<float>(x);
   const std::size_t columns = s.squares.size();

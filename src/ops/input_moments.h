@@ -12,9 +12,10 @@ namespace redco {
 // thread.
 class InputMoments {
  public:
-  // bytes: for products of the inputs of two columns, of each rank and equal on all of them. Layers that come
-  // later than these allow have mean squares only.
-  explicit InputMoments(i64 bytes);
+  // weights: layers with none of these are not counted (a weight that is made in each pass is not one of
+  // them). bytes: for products of the inputs of two columns, of each rank and equal on all of them. Layers
+  // that come later than these allow have mean squares only.
+  InputMoments(Tensors weights, i64 bytes);
   ~InputMoments();
   InputMoments(const InputMoments&) = delete;
   InputMoments& operator=(const InputMoments&) = delete;
@@ -43,6 +44,7 @@ class InputMoments {
   };
   Sum& of(const Tensors& w, const Tensor& x);
 
+  Tensors weights_;
   i64 bytes_;
   std::vector<Sum> sums_;
 };

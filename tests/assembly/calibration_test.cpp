@@ -75,7 +75,7 @@ class Calibration : public ::testing::Test {
       ids.resize(128);
       const std::vector<i32> ones(ids.size(), 1);
       NoGrad off;
-      InputMoments moments(i64{1} << 30);
+      InputMoments moments(Tensors(params.values().begin(), params.values().end()), i64{1} << 30);
       model.apply(params, {from_ids({1, 128}, ids), from_ids({1, 128}, model.positions(ones, false)), {}},
                   {});
       moments.take([&](const InputMoments::Product& p) {

@@ -33,10 +33,12 @@ TEST(InputMoments, AreThoseOfAllRowsOnEveryMesh) {
         const Tensor a = from_values({4, kMomentColumns}, moment_numbers(4 * kMomentColumns, 2), weight);
         const Tensor b = from_values({6, kMomentColumns}, moment_numbers(6 * kMomentColumns, 3), weight);
         NoGrad off;
-        InputMoments moments(kMomentColumns * kMomentColumns * 4);
+        const Tensor other = from_values({4, kMomentColumns}, moment_numbers(4 * kMomentColumns, 4), weight);
+        InputMoments moments({a, b}, kMomentColumns * kMomentColumns * 4);
         for (int pass = 0; pass < 2; ++pass) {
           linear(in, Tensors{a, b}, Tensors(2));
-          linear(in, a);  // the memory has no room for its products
+          linear(in, a);      // the memory has no room for its products
+          linear(in, other);  // not asked for
         }
         int calls = 0;
         moments.take([&](const InputMoments::Product& p) {
