@@ -230,7 +230,8 @@ TEST_F(Outside, NoDependencyButFmtReachesUsers) {
   const std::string targets = slurp(*dir_ / (lib + "/cmake/redco/redcoTargets.cmake"));
   EXPECT_THAT(targets, HasSubstr("INTERFACE_LINK_LIBRARIES \"fmt::fmt\""));
   EXPECT_THAT(targets, HasSubstr("INTERFACE_INCLUDE_DIRECTORIES \"${_IMPORT_PREFIX}/include/redco\""));
-  EXPECT_EQ(targets.find(REDCO_SOURCE_DIR), std::string::npos) << "a path of this machine is installed";
+  EXPECT_EQ(targets.find(std::string(REDCO_SOURCE_DIR) + "/"), std::string::npos)
+      << "a path of this machine is installed";
 }
 
 }  // namespace
