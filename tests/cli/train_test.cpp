@@ -379,14 +379,14 @@ TEST_F(Train, AsyncSavesAreTheSame) {
     EXPECT_EQ(json::parse(read(b + "/plan.json"))["per_rank"]["checkpoint"],
               copy("training/optimizer.safetensors") + (dp * mp == 1 ? copy("model.safetensors") : 0));
     EXPECT_EQ(json::parse(read(a + "/plan.json"))["per_rank"]["checkpoint"], 0);
-    // Each published save is reported once, with the time that training waited for it.
+    // Published saves are reported with the time that training waited for them; those of one line are added.
     int saves = 0;
     for (const json& m : metrics(b)) {
       if (!m.contains("save_s")) continue;
       ++saves;
       EXPECT_GE(m["save_s"], m["save_stall_s"]);
     }
-    EXPECT_GE(saves, 2);
+    EXPECT_GE(saves, 1);
     EXPECT_LE(saves, 3);
     // The resumed run has the same bytes.
     std::filesystem::remove_all(path(b + "/checkpoints/step-00000012"));
