@@ -204,19 +204,33 @@ class Grpo : public Pipeline {
             r.has("completion") ? answer_text(r, "completion") : ""};
   }
 
-  // What the chat template renders after an answer to this prompt; {}: the prompt is no chat, which ends as
-  // the template renders a user's message and what follows it.
-  std::vector<i32> closing(const std::vector<i32>& prompt) const {
+  // What the chat template renders after a user's message, and after the answer to it. Without a template, or
+  // if the message is last, none.
+  struct ChatEnds {
+    std::vector<i32> prompt, answer;
+  };
+  const ChatEnds& chat_ends() const {
+    if (ends_) return *ends_;
+    ends_.emplace();
     const ChatTemplate* chat = settings->chat_template.get();
-    if (!chat) return {};
+    if (!chat) return *ends_;
     const Record x(R"({"prompt": [{"role": "user", "content": "x"}]})", "a chat");
     const Record y(R"({"prompt": [{"role": "user", "content": "y"}]})", "a chat");
     const std::vector<i32> a = prompt_of_record(*tokenizer, chat, x);
     const std::vector<i32> b = prompt_of_record(*tokenizer, chat, y);
-    const auto n = std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first - a.rbegin();
-    if (n == 0 || std::ssize(prompt) < n || !std::equal(a.rbegin(), a.rbegin() + n, prompt.rbegin()))
-      return {};
-    return closing_of_record(*tokenizer, chat, x);
+    const auto begin = std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first.base();
+    if (begin != a.end()) *ends_ = {{begin, a.end()}, closing_of_record(*tokenizer, chat, x)};
+    return *ends_;
+  }
+  // The whole conversation, as the reward model reads it. A prompt that is no chat has no ending.
+  std::vector<i32> judged_ids(const std::vector<i32>& prompt, std::span<const i32> answer) const {
+    std::vector<i32> out = prompt;
+    out.insert(out.end(), answer.begin(), answer.end());
+    const ChatEnds& ends = chat_ends();
+    if (ends.prompt.size() <= prompt.size() &&
+        std::equal(ends.prompt.rbegin(), ends.prompt.rend(), prompt.rbegin()))
+      close_answer(out, ends.answer);
+    return out;
   }
 
   // The reward and, if there are several, each of them.
@@ -239,9 +253,7 @@ class Grpo : public Pipeline {
     const bool several = j.at("prediction").is_array();
     std::vector<std::vector<i32>> texts;
     for (const Json& ids : several ? j.at("ids") : Json::array({j.at("ids")})) {
-      texts.push_back(e.ids.at("prompt"));
-      for (const Json& id : ids) texts.back().push_back(id.get<i32>());
-      close_answer(texts.back(), closing(e.ids.at("prompt")));
+      texts.push_back(judged_ids(e.ids.at("prompt"), ids.get<std::vector<i32>>()));
     }
     const std::vector<double> scores =
         to_values(text_scores(reward_model(), params.part(kRewardModel), texts));
@@ -265,17 +277,12 @@ class Grpo : public Pipeline {
                                               const std::vector<std::vector<Rollout>>& groups) const {
     std::vector<RewardedAnswer> answers;
     std::vector<Example> texts;
-    for (std::size_t p = 0; p < groups.size(); ++p) {
-      const std::vector<i32> end =
-          rewards().has_model() ? closing(asked[p].ids.at("prompt")) : std::vector<i32>();
+    for (std::size_t p = 0; p < groups.size(); ++p)
       for (const Rollout& r : groups[p]) {
         answers.push_back(rewarded(asked[p], r.text));
-        std::vector<i32>& ids = texts.emplace_back().ids["text"];
-        ids = asked[p].ids.at("prompt");
-        ids.insert(ids.end(), r.ids.begin(), r.ids.end());
-        close_answer(ids, end);
+        if (rewards().has_model())
+          texts.emplace_back().ids["text"] = judged_ids(asked[p].ids.at("prompt"), r.ids);
       }
-    }
     std::vector<std::vector<double>> values = rewards().shared(answers);
     if (!rewards().has_model()) return values;
     const Model& scorer = reward_model();
@@ -403,6 +410,7 @@ class Grpo : public Pipeline {
 
   EpochExamples answers_;
   mutable std::unique_ptr<AnswerRewards> rewards_;
+  mutable std::optional<ChatEnds> ends_;
 };
 
 }  // namespace
