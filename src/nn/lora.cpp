@@ -215,23 +215,19 @@ Tensors adapted_layers(const ParamTree& p, const std::vector<AdaptedLayer>& laye
     weights.push_back(l.weight);
     biases.push_back(l.bias);
   }
-  if (!p.any_adapters()) return linear(x, weights, biases);
-  SmallVector<LowRank, 3> updates;
-  SmallVector<double, 3> dropouts;
-  for (const AdaptedLayer& l : layers) {
-    const std::string a = l.name.prefix + ".lora_A.weight";
-    const ParamSpec* const spec = p.find_spec(a);
-    updates.emplace_back();
-    dropouts.push_back(spec && o.train ? spec->adapter.dropout : 0);
-    if (!spec) continue;
-    const Tensor& b = p[LayerName(l.name.prefix + ".lora_B", l.name.part).weight()];
-    updates.back() = {p[a], l.as_weight ? l.as_weight(b) : b, spec->adapter.scale};
-  }
   Tensors y = linear(x, weights, biases);
-  for (std::size_t i = 0; i < layers.size(); ++i)
+  if (!p.any_adapters()) return y;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const LayerName& name = layers[i].name;
+    const std::string a = name.prefix + ".lora_A.weight";
+    const ParamSpec* const spec = p.find_spec(a);
+    if (!spec) continue;
+    const Tensor& b = p[LayerName(name.prefix + ".lora_B", name.part).weight()];
     // All parts of a fused projection share one A, and so one input and one draw.
+    const Tensor in = dropout(o, name.prefix + ".lora_dropout", spec->adapter.dropout, x);
     y[i] =
-        add_low_rank(y[i], dropout(o, layers[i].name.prefix + ".lora_dropout", dropouts[i], x), updates[i]);
+        add_low_rank(y[i], in, {p[a], layers[i].as_weight ? layers[i].as_weight(b) : b, spec->adapter.scale});
+  }
   return y;
 }
 

@@ -349,7 +349,6 @@ Tensors linear(const Tensor& x, const Tensors& w, const Tensors& bias) {
   return y;
 }
 Tensor add_low_rank(const Tensor& y, const Tensor& x, const LowRank& u) {
-  if (!u.a.defined()) return y;
   return y + linear_partial(scale(linear_partial(x, u.a), u.scale), u.b);
 }
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {

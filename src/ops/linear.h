@@ -6,7 +6,7 @@
 namespace redco {
 
 // A low-rank update W + scale B A of a weight W[O, I] (LoRA; Hu et al. 2021): A[r, I], B[O, r], placed like
-// W's inputs and outputs. Undefined: none.
+// W's inputs and outputs.
 struct LowRank {
   Tensor a, b;
   double scale = 1;
