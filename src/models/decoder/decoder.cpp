@@ -16,6 +16,7 @@
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
 #include "ops/shape.h"
+#include "ops/special.h"
 
 namespace redco {
 
@@ -186,7 +187,7 @@ Tensor Decoder::attention(const ParamTree& p, const DecoderInputs& in, const App
   if (s.latent)
     return latent_attention(p, layer(i), *s.latent, settings, o, i, x, in.key_mask, in.positions, rope);
   const bool fused = s.qkv != QkvStorage::separate;
-  const Tensor growth = tokens > s.query_growth_length ? query_growth(in, tokens) : Tensor();
+  const bool grows = s.query_growth > 0 && tokens > s.query_growth_length;
   const HeadNorms norms{h + n.q_norm, h + n.k_norm, s.head_norms};
   const AttentionBlock attention = {
       .q = fused ? LayerName(h + n.qkv, "q") : LayerName(h + n.q, s.gated_attention ? "q" : ""),
@@ -200,19 +201,15 @@ Tensor Decoder::attention(const ParamTree& p, const DecoderInputs& in, const App
       .clip = s.clip_qkv,
       .sinks = s.sinks ? h + n.sinks : "",
       .gated = s.gated_attention,
-      .query_scale = growth};
+      .query_scale = grows ? query_growth(in) : Tensor()};
   return self_attention(p, attention, o, i, x, in.key_mask, in.positions);
 }
 
-Tensor Decoder::query_growth(const DecoderInputs& in, i64 tokens) const {
-  const DecoderArchitecture& s = arch_;
-  if (s.query_growth == 0) return {};
-  std::vector<float> factors(static_cast<size_t>(tokens));
-  for (i64 t = 0; t < tokens; ++t)
-    factors[static_cast<size_t>(t)] =
-        static_cast<float>(1 + s.query_growth * std::log1p(static_cast<double>(t / s.query_growth_length)));
-  const Tensor of_tokens = embedding(from_values({tokens, 1}, factors), in.positions);  // [B, T, 1]
-  return reshape(of_tokens, {of_tokens.size(0), of_tokens.size(1), 1, 1});
+Tensor Decoder::query_growth(const DecoderInputs& in) const {
+  const Tensor positions = to_float(in.positions);
+  const Tensor lengths = floor(positions / full({}, static_cast<double>(arch_.query_growth_length)));
+  const Tensor factors = add_scalar(scale(log1p(lengths), arch_.query_growth), 1);
+  return reshape(factors, {factors.size(0), factors.size(1), 1, 1});
 }
 
 Tensor Decoder::attention_to_memory(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,

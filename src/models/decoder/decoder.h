@@ -72,8 +72,8 @@ class Decoder {
   // The layer's mixer: attention, or a recurrence.
   Tensor mixer(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,
                const Tensor& x) const;
-  // The factor of the queries, [B, T, 1, 1]; undefined: none.
-  Tensor query_growth(const DecoderInputs& in, i64 tokens) const;
+  // The factor of the queries, [B, T, 1, 1].
+  Tensor query_growth(const DecoderInputs& in) const;
   Tensor attention_to_memory(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o, i64 i,
                              const Tensor& x) const;
   // The layer's MLP, mixture, or both.
