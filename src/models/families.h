@@ -18,6 +18,8 @@ std::unique_ptr<Model> make_deit(ModelConfig& c);
 std::unique_ptr<Model> make_dinov2(ModelConfig& c);
 std::unique_ptr<Model> make_vision_encoder_decoder(ModelConfig& c);
 std::unique_ptr<Model> make_dual_encoder(ModelConfig& c);  // clip and siglip, and each of their towers
+// Whether the config is that of transformers' class PREFIX + ending.
+bool has_class(ModelConfig& c, const char* ending);
 // The configs of the parts of a model made from model.arch (ArchNeeds).
 void add_encoder_and_decoder(ConfigTree& config);
 void add_towers(ConfigTree& config);

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
@@ -347,6 +348,12 @@ void add_family(const PluginFamily& family) {
 }
 
 const PluginFamily* plugin_family(const std::string& name) { return plugin_families().find(name); }
+
+bool has_class(ModelConfig& c, const char* ending) {
+  const auto names = nlohmann::json::parse(c.json("architectures"));
+  return names.is_array() && !names.empty() && names[0].is_string() &&
+         names[0].get<std::string>().ends_with(ending);
+}
 
 std::vector<std::string> model_families() {
   std::vector<std::string> out;

@@ -3,6 +3,7 @@
 
 #include "models/config_tree.h"
 #include "models/decoder/decoder.h"
+#include "models/families.h"
 #include "models/positions.h"
 #include "nn/cache_forms.h"
 #include "ops/create.h"
@@ -14,13 +15,6 @@
 namespace redco {
 
 namespace {
-
-// Whether the config is that of transformers' class PREFIX + ending.
-bool has_class(ModelConfig& c, const char* ending) {
-  const auto names = nlohmann::json::parse(c.json("architectures"));
-  return names.is_array() && !names.empty() && names[0].is_string() &&
-         names[0].get<std::string>().ends_with(ending);
-}
 
 // PREFIXForSequenceClassification: a linear layer `score` reads the last hidden state of each row's last
 // token.

@@ -118,6 +118,11 @@ i64 read_window(ModelConfig& c, i64 fallback) {
   return window;
 }
 
+void read_window_of_all(ModelConfig& c, DecoderArchitecture& s, i64 fallback) {
+  const i64 window = read_window(c, fallback);
+  for (DecoderLayer& l : s.layers) l.window = window;
+}
+
 kernels::Unary read_expert_activation(ModelConfig& c, const std::string& name) {
   const std::optional<kernels::Unary> op = unary_activation(name);
   if (!op) c.fail("hidden_act", fmt::format("'{}' is not supported inside experts", name));
@@ -140,13 +145,21 @@ void read_router(ModelConfig& c, MixtureSettings& m, const char* count_key, i64 
                                                  : "for this family, which has no load-balancing loss"));
 }
 
-void name_block_sparse_moe(MixtureSettings& m, const char* computed_router) {
+MixtureSettings read_block_sparse_moe(ModelConfig& c, DecoderArchitecture& s, const char* computed_router,
+                                      i64 count, i64 per_token) {
+  MixtureSettings m;
+  m.activation = read_expert_activation(c, s.activation);
+  m.count = c.integer_as_or({"num_local_experts", "num_experts"}, count);
+  read_router(c, m, "num_local_experts", per_token);
+  m.inner = s.inner;
   m.router = "block_sparse_moe.gate";
   m.computed_router = computed_router;
   m.experts = "block_sparse_moe.experts";
   m.gate = "w1";
   m.up = "w3";
   m.down = "w2";
+  for (DecoderLayer& l : s.layers) l.mixture = true;
+  return m;
 }
 
 void read_groups(ModelConfig& c, MixtureSettings& m, bool limited) {

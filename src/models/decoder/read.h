@@ -45,6 +45,7 @@ std::vector<Mixer> read_mixers(ModelConfig& c, i64 n_layers, const std::vector<s
                                Mixer recurrent);
 // sliding_window of all layers; 0 if it is null or, with fallback 0, absent.
 i64 read_window(ModelConfig& c, i64 fallback);
+void read_window_of_all(ModelConfig& c, DecoderArchitecture& s, i64 fallback);
 
 // A mixture in every decoder_sparse_step-th layer, except in those of mlp_only_layers.
 void read_mixture_layers(ModelConfig& c, DecoderArchitecture& s);
@@ -60,9 +61,11 @@ MambaSettings read_mamba_keys(ModelConfig& c, const DecoderArchitecture& s, i64 
 void read_router(ModelConfig& c, MixtureSettings& m, const char* count_key, i64 per_token,
                  std::optional<double> balance = 0.001);
 
-// Mixtral's names in files: a router block_sparse_moe.gate, and experts of w1 (gate), w3 (up) and w2 (down).
-// computed_router: the router's name in transformers' code.
-void name_block_sparse_moe(MixtureSettings& m, const char* computed_router);
+// Mixtral's mixture in all layers, with its names in files: a router block_sparse_moe.gate, and experts of
+// the width s.inner with w1 (gate), w3 (up) and w2 (down). computed_router: the router's name in
+// transformers' code. count, per_token: defaults.
+MixtureSettings read_block_sparse_moe(ModelConfig& c, DecoderArchitecture& s, const char* computed_router,
+                                      i64 count, i64 per_token);
 
 // n_group and topk_group; limited: only the experts of the best groups may be chosen.
 void read_groups(ModelConfig& c, MixtureSettings& m, bool limited);

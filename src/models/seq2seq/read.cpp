@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "models/families.h"
 #include "models/seq2seq/seq2seq.h"
 
 namespace redco {
@@ -40,7 +41,7 @@ Seq2SeqArchitecture read_seq2seq_keys(ModelConfig& c, const Seq2SeqDefaults& d) 
   s.start_token = c.token_or("decoder_start_token_id", d.start_token.value_or(-1), s.vocab_size);
   s.padding = c.token_or("pad_token_id", d.padding < s.vocab_size ? d.padding : -1, s.vocab_size);
   s.std = c.number_or("init_std", 0.02);
-  if (c.json("architectures").find("ForSequenceClassification") != std::string::npos) {
+  if (has_class(c, "ForSequenceClassification")) {
     s.labels = c.labels();
     s.problem_type = c.text_or("problem_type", "");
     s.end_token = c.token_or("eos_token_id", s.vocab_size > 2 ? 2 : -1, s.vocab_size);

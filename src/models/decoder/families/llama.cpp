@@ -37,10 +37,7 @@ DecoderArchitecture read_llama(ModelConfig& c) {
                                          .head_dim = qwen3 ? 128 : 0});
   s.ropes = {read_rope(c, s.heads.head_dim, s.max_length)};
   if (qwen3) s.head_norms = {HeadNormSettings::Over::head, s.norm};
-  if (mistral) {
-    const i64 window = read_window(c, 4096);
-    for (DecoderLayer& l : s.layers) l.window = window;
-  }
+  if (mistral) read_window_of_all(c, s, 4096);
   if (qwen2 || qwen3) read_qwen_windows(c, s);
   if (qwen2) {
     s.qkv_bias = true;

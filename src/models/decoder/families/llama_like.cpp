@@ -42,16 +42,14 @@ DecoderArchitecture read_ministral3_with(ModelConfig& c, const DecoderDefaults& 
                         .growth = true})};
   s.query_growth = s.ropes[0].query_growth;
   s.query_growth_length = s.ropes[0].query_growth_length;
-  const i64 window = read_window(c, 0);
-  for (DecoderLayer& l : s.layers) l.window = window;
+  read_window_of_all(c, s, 0);
   return s;
 }
 
 DecoderArchitecture read_mistral_part(ModelConfig& c) {
   DecoderArchitecture s = read_usual(c, kMistralPart);
   s.ropes = {read_rope(c, s.heads.head_dim, s.max_length, {.theta = 1e9})};
-  const i64 window = read_window(c, 0);
-  for (DecoderLayer& l : s.layers) l.window = window;
+  read_window_of_all(c, s, 0);
   return as_text_part(s);
 }
 

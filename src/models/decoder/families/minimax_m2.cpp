@@ -14,17 +14,10 @@ DecoderArchitecture read_minimax_m2(ModelConfig& c) {
                        {.theta = 5e6,
                         .share_key = "partial_rotary_factor",
                         .share = static_cast<double>(rotated) / static_cast<double>(s.heads.head_dim)})};
-  MixtureSettings m;
-  m.activation = read_expert_activation(c, s.activation);
-  m.count = c.integer_as_or({"num_local_experts", "num_experts"}, 256);
-  read_router(c, m, "num_local_experts", 8);
+  s.mixture = read_block_sparse_moe(c, s, "mlp.gate", 256, 8);
+  s.mixture->sigmoid = s.mixture->normalized = true;
+  s.mixture->correction = "block_sparse_moe.e_score_correction_bias";
   c.expect("router_jitter_noise", {"0", "0.0"});
-  m.inner = s.inner;
-  m.sigmoid = m.normalized = true;
-  name_block_sparse_moe(m, "mlp.gate");
-  m.correction = "block_sparse_moe.e_score_correction_bias";
-  for (DecoderLayer& l : s.layers) l.mixture = true;
-  s.mixture = m;
   return s;
 }
 

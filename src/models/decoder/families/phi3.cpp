@@ -15,8 +15,7 @@ DecoderArchitecture read_phi3(ModelConfig& c) {
   c.inert({"original_max_position_embeddings"});  // without LongRoPE
   s.attention_out_dropout = s.mlp_out_dropout = c.rate_or("resid_pdrop", 0);
   c.inert({"embd_pdrop"});  // no version of transformers applies it
-  const i64 window = read_window(c, 0);
-  for (DecoderLayer& l : s.layers) l.window = window;
+  read_window_of_all(c, s, 0);
   c.expect("attention_bias", {"false"});  // in published configs
   return s;
 }

@@ -12,22 +12,13 @@ DecoderArchitecture read_phimoe(ModelConfig& c) {
   s.qkv_bias = s.out_bias = c.boolean_or("attention_bias", false);
   s.head_bias = c.boolean_or("lm_head_bias", false);
   s.ropes = {read_rope(c, s.heads.head_dim, s.max_length, {.theta = 1e6, .magnitudes = true})};
-  const i64 window = read_window(c, 0);
-  for (DecoderLayer& l : s.layers) {
-    l.window = window;
-    l.mixture = true;
-  }
-  MixtureSettings m;
-  m.activation = read_expert_activation(c, s.activation);
-  m.count = c.integer_as_or({"num_local_experts", "num_experts"}, 16);
-  read_router(c, m, "num_local_experts", 2);
+  read_window_of_all(c, s, 0);
+  MixtureSettings m = read_block_sparse_moe(c, s, "mlp.router", 16, 2);
   c.expect("num_experts_per_tok", {"2"});
   m.sparse_mixer = c.number_or("router_jitter_noise", 0.01);
   if (*m.sparse_mixer < 0) c.fail("router_jitter_noise", "expected 0 or a positive number");
   if (c.number_or("input_jitter_noise", 0) != 0)
     log_once(LogLevel::info, "[model] input_jitter_noise is ignored: training adds no noise to inputs");
-  m.inner = s.inner;
-  name_block_sparse_moe(m, "mlp.router");
   s.mixture = m;
   return s;
 }
