@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/text_encoding.h"
 #include "base/unpack.h"
@@ -120,9 +121,7 @@ bool LineReader::next(std::string& line) {
 std::string LineReader::where() const { return fmt::format("{}:{}", file_.path(), number_); }
 
 std::string name_unpacked(const std::string& path) {
-  std::string name = path;
-  for (char& c : name)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  std::string name = ascii_lower(path);
   for (const std::string_view end : {".gz", ".zst"})
     if (name.ends_with(end)) return name.substr(0, name.size() - end.size());
   return name;

@@ -271,11 +271,8 @@ std::vector<std::string> prompt_files_of(const std::string& folder) {
 
 // UsageError for an image or a recording in place of a file with prompts.
 void require_prompts(const JobConfig& job, const std::string& path) {
-  std::string ending = path.substr(path.rfind('.') + 1);
-  for (char& c : ending)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   const bool image = is_image_name(path);
-  if (!image && std::ranges::find(audio_endings(), ending) == audio_endings().end()) return;
+  if (!image && !is_audio_name(path)) return;
   throw UsageError(
       "[predict] predict.input={} ({}) is {}; expected a file of prompts. Name it in a line {{\"{}\": \"{}\"}} of a "
       "file with the ending .jsonl",

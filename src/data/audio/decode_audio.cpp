@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/words.h"
 
@@ -17,6 +18,12 @@ namespace redco {
 const std::vector<std::string>& audio_endings() {
   static const std::vector<std::string> kEndings = {"wav", "flac", "mp3", "ogg"};
   return kEndings;
+}
+
+bool is_audio_name(const std::string& name) {
+  const std::size_t dot = name.rfind('.');
+  const std::string ending = dot == std::string::npos ? "" : ascii_lower(name.substr(dot + 1));
+  return std::ranges::find(audio_endings(), ending) != audio_endings().end();
 }
 
 bool is_audio(std::string_view bytes) {

@@ -17,6 +17,7 @@ void require_audio();
 
 // The endings of recordings' names, without the dot. Outside of archives the bytes of a file decide.
 const std::vector<std::string>& audio_endings();
+bool is_audio_name(const std::string& name);
 
 // Whether the first bytes are those of a WAV, FLAC, Ogg or MP3 file.
 bool is_audio(std::string_view bytes);

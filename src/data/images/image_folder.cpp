@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -13,9 +14,7 @@
 namespace redco {
 
 bool is_image_name(const std::string& name) {
-  std::string end = name.substr(name.size() - std::min<size_t>(name.size(), 5));
-  for (char& c : end)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const std::string end = ascii_lower(name.substr(name.size() - std::min<size_t>(name.size(), 5)));
   return std::ranges::any_of(image_formats(), [&](const ImageFormat& f) {
     return std::ranges::any_of(f.endings, [&](std::string_view ending) { return end.ends_with(ending); });
   });

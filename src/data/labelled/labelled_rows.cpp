@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/input_file.h"
 #include "base/log.h"
@@ -372,9 +373,7 @@ void warn_of_similar(const std::set<std::string>& labels) {
   std::map<std::string, std::string> plain;
   for (const std::string& l : labels) {
     const auto begin = l.find_first_not_of(" \t\r\n"), end = l.find_last_not_of(" \t\r\n");
-    std::string key = begin == l.npos ? "" : l.substr(begin, end - begin + 1);
-    for (char& c : key)
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    const std::string key = begin == l.npos ? "" : ascii_lower(l.substr(begin, end - begin + 1));
     const auto [other, first] = plain.emplace(key, l);
     if (!first)
       warn(

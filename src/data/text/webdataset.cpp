@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log_once.h"
@@ -23,10 +24,7 @@ using SampleJson = nlohmann::ordered_json;
 std::pair<std::string, std::string> key_and_ending(const std::string& name) {
   const std::size_t dot = name.find('.', name.rfind('/') + 1);
   if (dot == std::string::npos) return {name, ""};
-  std::string ending = name.substr(dot + 1);
-  for (char& c : ending)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return {name.substr(0, dot), ending};
+  return {name.substr(0, dot), ascii_lower(name.substr(dot + 1))};
 }
 
 }  // namespace
@@ -62,7 +60,7 @@ bool WebdatasetSamples::next(std::string& json) {
     };
     if (is_image_name("x." + ending)) {
       sample["image"] = place("images");
-    } else if (std::ranges::find(audio_endings(), ending) != audio_endings().end()) {
+    } else if (is_audio_name("x." + ending)) {
       sample["audio"] = place("recordings");
     } else if (ending == "txt") {
       sample["text"] = sample["caption"] = text();
