@@ -15,17 +15,20 @@ why_skipped() { # NAME@RANKS: prints why it cannot be tried here
 SECTION_NOW="Hosts"
 HOST_TIMEOUT=8
 HOSTS=(a b) # of the try
-# Starts hosts that no other try uses: their names begin with NETNS_HOSTS_PREFIX.
-take_hosts() {
-  local i
+# Waits for a PLACE, 1 to PARALLEL, that no other try has. Descriptor 8 holds it.
+take_place() { # NAME
   while :; do
-    for ((i = 1; i <= PARALLEL; i++)); do
-      exec 8>"/tmp/redco-faults-$i.lock"
-      ! flock -n 8 || break 2
+    for ((PLACE = 1; PLACE <= PARALLEL; PLACE++)); do
+      exec 8>"/tmp/redco-faults-$1-$PLACE.lock"
+      ! flock -n 8 || return 0
     done
     sleep 0.2
   done
-  export NETNS_HOSTS_PREFIX=redcof$i
+}
+# Starts hosts that no other try uses: their names begin with NETNS_HOSTS_PREFIX.
+take_hosts() {
+  take_place hosts
+  export NETNS_HOSTS_PREFIX=redcof$PLACE
   hosts down
   hosts up "${#HOSTS[@]}" || { broke "netns-hosts does not start" && return 1; }
 }

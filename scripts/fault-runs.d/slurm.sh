@@ -4,15 +4,8 @@ SECTION_NOW="SLURM"
 slurm() { "$SHARED/local-slurm" "$@" 8>&-; }
 # Starts a SLURM of N nodes that no other try uses.
 take_slurm() { # N
-  local i
-  while :; do
-    for ((i = 1; i <= PARALLEL; i++)); do
-      exec 8>"/tmp/redco-faults-slurm-$i.lock"
-      ! flock -n 8 || break 2
-    done
-    sleep 0.2
-  done
-  export LOCAL_SLURM_DIR=/tmp/redco-faults-slurm-$i LOCAL_SLURM_PORT=$((17600 + 20 * i))
+  take_place slurm
+  export LOCAL_SLURM_DIR=/tmp/redco-faults-slurm-$PLACE LOCAL_SLURM_PORT=$((17600 + 20 * PLACE))
   slurm stop >/dev/null 2>&1
   slurm start --nodes "$1" --cpus 2 >"$TRY/slurm.log" 2>&1 || { broke "local-slurm does not start" && return 1; }
 }
