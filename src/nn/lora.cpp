@@ -217,6 +217,7 @@ Tensors adapted_layers(const ParamTree& p, const std::vector<AdaptedLayer>& laye
   }
   Tensors y = linear(x, weights, biases);
   if (!p.any_adapters()) return y;
+  Tensor in;
   for (size_t i = 0; i < layers.size(); ++i) {
     const LayerName& name = layers[i].name;
     const std::string a = name.prefix + ".lora_A.weight";
@@ -224,7 +225,8 @@ Tensors adapted_layers(const ParamTree& p, const std::vector<AdaptedLayer>& laye
     if (!spec) continue;
     const Tensor& b = p[LayerName(name.prefix + ".lora_B", name.part).weight()];
     // All parts of a fused projection share one A, and so one input and one draw.
-    const Tensor in = dropout(o, name.prefix + ".lora_dropout", spec->adapter.dropout, x);
+    if (i == 0 || layers[i - 1].name.prefix != name.prefix)
+      in = dropout(o, name.prefix + ".lora_dropout", spec->adapter.dropout, x);
     y[i] =
         add_low_rank(y[i], in, {p[a], layers[i].as_weight ? layers[i].as_weight(b) : b, spec->adapter.scale});
   }

@@ -219,6 +219,10 @@ TEST(AdapterJob, TrainingResumingLoadingAndMergingAgree) {
   const Job job;
   ASSERT_EQ(job.train("whole"), 0);
   const std::string last = job.step("whole", 4);
+  // The parts of a fused projection share one draw of dropout.
+  EXPECT_THAT(slurp(job.step("whole", 4) + "../../log.txt"),
+              ::testing::Not(HasSubstr("the same random numbers twice")));
+
   // The checkpoint has only the trained parameters.
   EXPECT_FALSE(exists(last + "model.safetensors"));
   EXPECT_FALSE(exists(last + "config.json"));
