@@ -25,7 +25,7 @@ std::string_view line_with(std::string_view text, std::string_view part) {
   const std::size_t at = text.find(part);
   if (at == kNone) return {};
   const std::size_t before = text.rfind('\n', at), begin = before == kNone ? 0 : before + 1;
-  return text.substr(begin, text.find('\n', at) - begin);
+  return text.substr(begin, text.find_first_of("\r\n", at) - begin);  // ssh ends lines with \r\n
 }
 
 // "user@node2: Permission denied (publickey)." -> node2

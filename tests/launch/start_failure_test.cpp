@@ -26,6 +26,8 @@ TEST(StartFailure, NamesHostAndRemedy) {
   EXPECT_THAT(
       explain("ssh: connect to host node7 port 22: Connection refused"),
       AllOf(HasSubstr("host node7: ssh cannot connect: Connection refused"), HasSubstr("`ssh node7 true`")));
+  EXPECT_THAT(explain("ssh: connect to host node7 port 22: Connection timed out\r"),
+              HasSubstr("ssh cannot connect: Connection timed out. Check"));
   EXPECT_THAT(explain("Connection to 10.0.0.9 port 22 timed out"),
               HasSubstr("host 10.0.0.9: ssh cannot connect: Connection timed out"));
   EXPECT_THAT(explain("me@node7: Permission denied (publickey,password)."),

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -19,6 +20,7 @@
 
 #include "base/activity.h"
 #include "base/timing.h"
+#include "launch/watch/end_daemon.h"
 #include "launch/watch/server.h"
 
 namespace redco {
@@ -436,6 +438,33 @@ TEST_F(WatchClient, TheFirstRankServesRanksStartedByHand) {
   EXPECT_EQ(errors(1), "");
   close(address[0]);
   close(address[1]);
+}
+
+// The wait status of a process with this name, whose child ends it as mpirun's daemon.
+int status_of_daemon(const char* name, void (*on_term)(int)) {
+  const pid_t daemon = fork();
+  if (daemon == 0) {
+    prctl(PR_SET_NAME, name);
+    signal(SIGTERM, on_term);
+    const pid_t rank = fork();
+    if (rank == 0) {
+      watchdog::end_daemon(0.3);
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(rank, &status, 0);
+    _exit(7);
+  }
+  int status = 0;
+  waitpid(daemon, &status, 0);
+  return status;
+}
+
+TEST(WatchDaemon, EndsWithARankWithoutANetwork) {
+  EXPECT_EQ(WTERMSIG(status_of_daemon("orted", SIG_DFL)), SIGTERM);
+  EXPECT_EQ(WTERMSIG(status_of_daemon("prted", SIG_IGN)), SIGKILL);
+  const int other = status_of_daemon("slurmstepd", SIG_DFL);
+  EXPECT_TRUE(WIFEXITED(other) && WEXITSTATUS(other) == 7) << other;
 }
 
 }  // namespace

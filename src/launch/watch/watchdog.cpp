@@ -30,6 +30,7 @@
 #include "base/timing.h"
 #include "base/unread_messages.h"
 #include "launch/rank_errors.h"
+#include "launch/watch/end_daemon.h"
 #include "launch/watch/judge.h"
 #include "launch/watch/server.h"
 #include "launch/watch/wire.h"
@@ -43,6 +44,7 @@ constexpr double kRecordSeconds = 3;      // for a record of the end
 constexpr double kPlaceSeconds = 0.3;     // to find the line of a user's code
 constexpr double kSaveSeconds = 1;        // less than the time until SIGKILL (2 s)
 constexpr double kServerGone = 3;         // s for mpirun to end the other ranks after the first rank died
+constexpr double kDaemonSeconds = 2;      // for mpirun's daemon to end on a host without a network
 
 int rank_of_environment() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK"})
@@ -111,7 +113,7 @@ class Client {
     return stopping_;
   }
 
-  [[noreturn]] void die(const std::string& why) const {
+  [[noreturn]] void die(const std::string& why, bool network_down = false) const {
     say(why, rank_);
     give_time(
         [record = record_, why] {
@@ -119,6 +121,7 @@ class Client {
           if (record) record(why);
         },
         kRecordSeconds);
+    if (network_down) end_daemon(kDaemonSeconds);
     _exit(static_cast<int>(ExitCode::rank_failed));
   }
   // By order of the server, which has told why.
@@ -300,7 +303,8 @@ class Client {
       const char* const server = address_->in_rank ? "the first rank" : "the launcher";
       if (got == LineReceiver::Got::closed) die(fmt::format("[fault] {}: {} is gone", who(), server));
       die(fmt::format("[fault] {}: the network connection to {} has been down for {:g} s", who(), server,
-                      timeout_));
+                      timeout_),
+          true);
     }
     const std::lock_guard lock(mutex_);
     if (code_) send_line(fd, fmt::format("bye {}", *code_));
