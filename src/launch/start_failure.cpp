@@ -41,8 +41,12 @@ std::string host_or(const std::string& host, const char* fallback) {
 }  // namespace
 
 bool is_start_failure_line(std::string_view line) {
-  static constexpr std::array<std::string_view, 3> kBegins{
-      "ssh: ", "Connection timed out during banner exchange", "Connection to "};
+  static constexpr std::array<std::string_view, 6> kBegins{"ssh: ",
+                                                           "Connection timed out during banner exchange",
+                                                           "kex_exchange_identification: ",
+                                                           "Connection to ",
+                                                           "Connection closed by ",
+                                                           "Connection reset by "};
   static constexpr std::array<std::string_view, 9> kParts{
       "Permission denied (",      "Host key verification failed",
       " host key is known for ",  "orted: command not found",
@@ -71,6 +75,11 @@ StartFailure find_start_failure(std::string_view text) {
     return {Kind::denied, host_that_denies(line), ""};
   if (text.find("Host key verification failed") != kNone)
     return {Kind::unknown_key, between(text, "key is known for ", " \n"), ""};
+  for (const char* broken : {"Connection closed by ", "Connection reset by "})
+    if (const std::string host = between(text, broken, " \r\n"); !host.empty())
+      return {Kind::no_connection, host, "the connection broke"};
+  if (text.find("Connection timed out during banner exchange") != kNone)
+    return {Kind::no_connection, "", "Connection timed out"};
   for (const char* daemon : {"orted: ", "prted: "})
     if (text.find(daemon) != kNone) return {Kind::no_open_mpi, "", ""};
   if (const std::string program = between(text, "Executable: ", "\n"); !program.empty())

@@ -31,7 +31,7 @@ bool is_lack_of_memory(const Outcome& o) {
 
 }  // namespace
 
-bool can_mend(const Outcome& o, bool ran) {
+bool can_mend(const Outcome& o, Reached reached) {
   switch (o.kind) {
     case Kind::done:
     case Kind::stopped:
@@ -42,9 +42,11 @@ bool can_mend(const Outcome& o, bool ran) {
     case Kind::killed:
       return !is_crash(o.signal);
     case Kind::no_start:
-      return ran && may_answer_later(o.start);
+      return reached == Reached::ranks   ? may_answer_later(o.start)
+             : reached == Reached::hosts ? o.start.kind == StartFailure::Kind::no_connection
+                                         : false;
     case Kind::absent:
-      return ran;
+      return reached == Reached::ranks;
     case Kind::lost_rank:
     case Kind::silent:
     case Kind::stuck:
@@ -58,12 +60,12 @@ bool can_mend(const Outcome& o, bool ran) {
 }
 
 Restart Supervisor::after(const Outcome& o, i64 checkpoint) {
-  ran_ = ran_ || o.ran;
+  if (o.ran) reached_ = Reached::ranks;
   if (checkpoint > checkpoint_) used_ = 0;
   checkpoint_ = std::max(checkpoint_, checkpoint);
   Restart r;
   const bool shrinks = rules_.shrink_batch && !shrunk_ && is_lack_of_memory(o);
-  if (rules_.max_restarts == 0 || (!shrinks && !can_mend(o, ran_))) return r;
+  if (rules_.max_restarts == 0 || (!shrinks && !can_mend(o, reached_))) return r;
   if (used_ >= rules_.max_restarts) {
     r.reason = fmt::format("no further start: {} brought no newer checkpoint (fault.max_restarts)",
                            counted(used_, "restart"));

@@ -1,6 +1,8 @@
 // Decides from typed outcomes whether the ranks of a training are started again. Pure: no time, no processes.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include "base/types.h"
@@ -8,10 +10,16 @@
 
 namespace redco {
 
+// How far this or an earlier start of the job came.
+enum class Reached : std::uint8_t {
+  nothing,  // a host that does not answer may be a mistake in the job
+  hosts,    // all hosts passed the preflight
+  ranks,    // all ranks ran
+};
+
 // Whether another start of the same job can end better. False for what a person must mend: wrong settings or
-// data, a full disk, a loss that is not finite, a crash in the program. `ran`: whether all ranks ran in this
-// or an earlier start; before that, a host that does not answer is a mistake in the job too.
-bool can_mend(const Outcome& outcome, bool ran);
+// data, a full disk, a loss that is not finite, a crash in the program.
+bool can_mend(const Outcome& outcome, Reached reached);
 
 struct RestartRules {
   i64 max_restarts = 3;       // fault.max_restarts
@@ -33,13 +41,14 @@ class Supervisor {
   // After a start that came to `outcome`. checkpoint: the newest step with a complete checkpoint, -1: none.
   // Each newer checkpoint fills the budget of restarts up again.
   Restart after(const Outcome& outcome, i64 checkpoint);
-  // Whether all ranks of some start have run.
-  bool ran() const { return ran_; }
+  // All hosts have passed the preflight.
+  void hosts_answered() { reached_ = std::max(reached_, Reached::hosts); }
 
  private:
   RestartRules rules_;
   i64 used_ = 0, checkpoint_ = -1;
-  bool ran_ = false, shrunk_ = false;
+  Reached reached_ = Reached::nothing;
+  bool shrunk_ = false;
 };
 
 // Optimizer steps that were made after the checkpoint and are made again; 0 if the outcome has no step.

@@ -127,6 +127,7 @@ class Launcher {
         run_before_(run_of(workdir_)) {
     const FaultSettings& f = job.job().fault;
     if (options.restarts) rules_ = {f.max_restarts, f.shrink_batch};
+    supervisor_ = Supervisor(rules_);
     elastic_ = options.restarts && f.elastic;
     buddy_ = options.restarts && f.buddy;
     if (elastic_ && hosts_.empty())
@@ -134,7 +135,6 @@ class Launcher {
   }
 
   int run() {
-    Supervisor supervisor(rules_);
     for (;;) {
       Outcome outcome = start();
       if (outcome.kind == Kind::error && outcome.code == static_cast<int>(ExitCode::doesnt_fit) &&
@@ -142,7 +142,7 @@ class Launcher {
         outcome = wait_for_all_hosts();
       const i64 newest = rules_.max_restarts > 0 ? newest_checkpoint(workdir_) : -1;
       if (grows_ && outcome.kind == Kind::stopped && outcome.signal == 0) continue;
-      const Restart r = supervisor.after(outcome, newest);
+      const Restart r = supervisor_.after(outcome, newest);
       const bool too_small = r.shrinks_batch && rows_per_device() <= 1;
       if (!r.restarts || too_small) {
         if (!r.reason.empty()) warn("[fault] {}", r.reason);
@@ -231,7 +231,10 @@ class Launcher {
       if (answers[i].report) launch.facts[hosts_[i].name] = answers[i].report->facts;
     }
     launch.networks = networks_to_choose(answers);
-    if (bad.empty()) return std::nullopt;
+    if (bad.empty()) {
+      supervisor_.hosts_answered();
+      return std::nullopt;
+    }
     if (starts_ == 0) throw Error(answered ? ExitCode::usage : ExitCode::rank_failed, "[hosts] " + lines);
     const i64 mp = launch.n_model_shards, slots = total_slots(good);
     const i64 n = slots >= n_ranks_ ? n_ranks_ : elastic_ ? slots / mp * mp : 0;
@@ -338,6 +341,7 @@ class Launcher {
   const std::vector<Host> hosts_;  // of the job; empty: this machine or an allocation
   const std::string key_, run_before_;
   RestartRules rules_{.max_restarts = 0};
+  Supervisor supervisor_{rules_};
   bool elastic_ = false, grows_ = false, buddy_ = false;
   std::unique_ptr<Keepers> keepers_;  // of the buddy checkpoints
   int starts_ = 0;

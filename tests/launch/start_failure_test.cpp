@@ -30,6 +30,11 @@ TEST(StartFailure, NamesHostAndRemedy) {
               HasSubstr("ssh cannot connect: Connection timed out. Check"));
   EXPECT_THAT(explain("Connection to 10.0.0.9 port 22 timed out"),
               HasSubstr("host 10.0.0.9: ssh cannot connect: Connection timed out"));
+  EXPECT_THAT(explain("Connection timed out during banner exchange"),
+              HasSubstr("host HOST: ssh cannot connect: Connection timed out"));
+  for (const char* broken :
+       {"Connection closed by 10.0.0.9 port 22", "Connection reset by 10.0.0.9 port 22\r"})
+    EXPECT_THAT(explain(broken), HasSubstr("host 10.0.0.9: ssh cannot connect: the connection broke. Check"));
   EXPECT_THAT(explain("me@node7: Permission denied (publickey,password)."),
               AllOf(HasSubstr("host node7: ssh asks for a password"), HasSubstr("`ssh-copy-id node7`")));
   EXPECT_THAT(explain_start_failure("No ED25519 host key is known for node7 and you have requested strict "

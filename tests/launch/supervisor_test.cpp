@@ -23,27 +23,40 @@ TEST(Supervisor, RestartsOnlyWhatAnotherStartCanMend) {
   for (const OutcomeKind kind :
        {OutcomeKind::lost_rank, OutcomeKind::silent, OutcomeKind::absent, OutcomeKind::stuck,
         OutcomeKind::gone, OutcomeKind::deadlock, OutcomeKind::lost_host, OutcomeKind::lost_mpirun})
-    EXPECT_TRUE(can_mend(outcome(kind), true)) << name_of(kind);
+    EXPECT_TRUE(can_mend(outcome(kind), Reached::ranks)) << name_of(kind);
   for (const OutcomeKind kind : {OutcomeKind::done, OutcomeKind::stopped, OutcomeKind::error,
                                  OutcomeKind::exited, OutcomeKind::memory})
-    EXPECT_FALSE(can_mend(outcome(kind), true)) << name_of(kind);
+    EXPECT_FALSE(can_mend(outcome(kind), Reached::ranks)) << name_of(kind);
   for (const int signal : {SIGKILL, SIGTERM, SIGBUS})
-    EXPECT_TRUE(can_mend(outcome(OutcomeKind::killed, signal), true));
+    EXPECT_TRUE(can_mend(outcome(OutcomeKind::killed, signal), Reached::ranks));
   for (const int signal : {SIGSEGV, SIGABRT, SIGILL, SIGFPE})
-    EXPECT_FALSE(can_mend(outcome(OutcomeKind::killed, signal), true));
+    EXPECT_FALSE(can_mend(outcome(OutcomeKind::killed, signal), Reached::ranks));
 }
 
 TEST(Supervisor, AHostThatNeverAnsweredIsAMistakeInTheJob) {
   Outcome o = outcome(OutcomeKind::no_start, 0, false);
   o.start.kind = StartFailure::Kind::no_connection;
-  EXPECT_FALSE(can_mend(o, false));
-  EXPECT_TRUE(can_mend(o, true));
-  EXPECT_FALSE(can_mend(outcome(OutcomeKind::absent, 0, false), false));
+  EXPECT_FALSE(can_mend(o, Reached::nothing));
+  EXPECT_TRUE(can_mend(o, Reached::ranks));
+  EXPECT_FALSE(can_mend(outcome(OutcomeKind::absent, 0, false), Reached::hosts));
   for (const auto kind : {StartFailure::Kind::denied, StartFailure::Kind::unknown_name,
                           StartFailure::Kind::slots, StartFailure::Kind::no_program}) {
     o.start.kind = kind;
-    EXPECT_FALSE(can_mend(o, true));
+    EXPECT_FALSE(can_mend(o, Reached::ranks));
   }
+}
+
+// The link was cut between the preflight and the start of Open MPI's daemons.
+TEST(Supervisor, AHostThatAnsweredThePreflightMayAnswerLater) {
+  Outcome o = outcome(OutcomeKind::no_start, 0, false);
+  o.start = find_start_failure("Connection timed out during banner exchange\r\n");
+  Supervisor s({.max_restarts = 3});
+  EXPECT_FALSE(s.after(o, -1).restarts);
+  s.hosts_answered();
+  EXPECT_TRUE(s.after(o, -1).restarts);
+  // An unknown text may be a mistake in the settings of Open MPI.
+  o.start.kind = StartFailure::Kind::unknown;
+  EXPECT_FALSE(s.after(o, -1).restarts);
 }
 
 TEST(Supervisor, ABudgetWithGrowingWaits) {
