@@ -70,7 +70,7 @@ host_settle() { # LIMIT
       sleep 1
       break
     fi
-    sleep 0.1
+    sleep 0.25
   done
   TOOK=0
   for host in "${HOSTS[@]}"; do

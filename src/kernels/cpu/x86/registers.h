@@ -2,7 +2,9 @@
 #pragma once
 
 // A header of GCC 12 passes an undefined vector where all lanes are written (GCC bug 105593).
+#ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
 
 #include "kernels/cpu/isa/fp16.h"
