@@ -103,7 +103,8 @@ no_memory() { # HOST
     echo "$BASHPID" >"$CGROUP/cgroup.procs"
     # Its memory is not taken in place of the rank's.
     echo -1000 >"/proc/$BASHPID/oom_score_adj"
-    hosts exec "$1" sh -c "while kill -0 $(pid_inside "$rank"); do head -c 1M /dev/zero >>/dev/shm/.other; done; rm /dev/shm/.other"
+    # A process that was killed has no exe; it stays until mpirun asks for its status.
+    hosts exec "$1" sh -c "while [ -e /proc/$(pid_inside "$rank")/exe ]; do head -c 256k /dev/zero >>/dev/shm/.other; done; rm /dev/shm/.other"
   )
 }
 pid_inside() { awk '/^NSpid:/ {print $NF}' "/proc/$1/status"; } # PID: as its own namespace numbers it
