@@ -67,10 +67,10 @@ TEST(SentencePiece, EveryCase) {
       const auto text = c["text"].get<std::string>();
       const auto ids = c["ids"].get<std::vector<i32>>();
       const auto got = t->tokenize(text);
-      const bool right = got.ids == ids && t->encode(text) == ids &&
-                         t->decode(ids) == c["decoded"].get<std::string>() &&
-                         (!c.contains("target") || t->target().encode(text) == c["target"]) &&
-                         (!c.contains("tokens") || got.tokens == c["tokens"].get<std::vector<std::string>>());
+      const bool right =
+          got.ids == ids && t->encode(text) == ids && t->decode(ids) == c["decoded"].get<std::string>() &&
+          (!c.contains("target") || t->target().encode(text) == c["target"].get<std::vector<i32>>()) &&
+          (!c.contains("tokens") || got.tokens == c["tokens"].get<std::vector<std::string>>());
       EXPECT_TRUE(right)
           << c.dump() << "\n"
           << json{{"ids", got.ids}, {"tokens", got.tokens}, {"decoded", t->decode(ids)}}.dump();
