@@ -31,7 +31,10 @@ REDCO_INLINE void words_of(const Codes& codes, Words (&to)[kWordsOfCodes]) {
 }
 REDCO_INLINE void times_halves(Words (&w)[kWordsOfCodes], std::int16_t first, std::int16_t second) {
 #pragma GCC unroll 4
-  for (int v = 0; v < kWordsOfCodes; ++v) w[v] *= Words{} + (v < kWordsOfCodes / 2 ? first : second);
+  for (int v = 0; v < kWordsOfCodes; ++v) {
+    const std::int16_t half = v < kWordsOfCodes / 2 ? first : second;
+    w[v] *= Words{} + half;
+  }
 }
 
 }  // namespace redco::kernels::REDCO_ISA
