@@ -113,7 +113,8 @@ void check_allocation(const Environment& environment) {
   if (!job || job->is_shell()) return;
   std::string state;
   try {
-    const Answered a = run_all({{"scontrol", "show", "job", "-o", job->id}}, environment, kScontrolSeconds)[0];
+    const Answered a =
+        run_all({{"scontrol", "show", "job", "-o", job->id}}, environment, kScontrolSeconds)[0];
     state = a.err.find("Invalid job id") != std::string::npos ? "no longer known to SLURM"
                                                               : state_in(a.out, job->id);
     if (a.code == 0 && std::find(kEnded.begin(), kEnded.end(), state) == kEnded.end()) return;
