@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <string_view>
 #include <thread>
 
 #include "base/error.h"
@@ -55,9 +57,12 @@ void add_watch(CLI::App& app, Invocation& run) {
   c->add_option("--seconds", o->seconds, "seconds between two pages")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
-  c->add_flag("--once", o->once, "print one page; the default if the output is no terminal");
-  c->callback(
-      [o, &run] { run.exit_code = watch(o->workdir, o->seconds, o->once || isatty(STDOUT_FILENO) == 0); });
+  c->add_flag("--once", o->once, "print one page; the default if the output is no terminal, or TERM is dumb");
+  c->callback([o, &run] {
+    const char* term = std::getenv("TERM");
+    const bool refreshes = isatty(STDOUT_FILENO) != 0 && (!term || std::string_view(term) != "dumb");
+    run.exit_code = watch(o->workdir, o->seconds, o->once || !refreshes);
+  });
 }
 
 }  // namespace redco::cli

@@ -13,7 +13,7 @@
 #include "commands/measure_machine.h"
 #include "commands/plan_request.h"
 #include "config/bind.h"
-#include "launch/slurm.h"
+#include "launch/batch_hosts.h"
 #include "launch/topology.h"
 #include "pipelines/pipelines.h"
 #include "run/run.h"
@@ -45,11 +45,7 @@ struct Open {
         sharding(std::ranges::none_of(sharding_keys(), [&](const auto& k) { return job.origins.given(k); })) {
   }
 
-  // A shell in an allocation of one task is as one outside of it.
-  static bool in_allocation() {
-    const auto slurm = detect_slurm(current_environment());
-    return slurm && !slurm->is_shell();
-  }
+  static bool in_allocation() { return !allocated_hosts(current_environment()).hosts.empty(); }
   static std::vector<Host> hosts_of(const JobConfig& job) {
     return hosts_of_job(job.parallel.hosts, job.parallel.hostfile);
   }

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "commands/measure_machine.h"
+#include "launch/batch_hosts.h"
 #include "launch/host.h"
-#include "launch/slurm.h"
 #include "pipelines/pipelines.h"
 
 namespace redco {
@@ -34,9 +34,8 @@ Machines machines_of(const std::vector<RunningHost>& running) {
 
 JobConfig with_allocation(JobConfig job) {
   if (job.plan.devices || !hosts_of_job(job.parallel.hosts, job.parallel.hostfile).empty()) return job;
-  // A shell in a step of one task is as one outside of an allocation.
-  if (const auto slurm = detect_slurm(current_environment()); slurm && !slurm->is_shell())
-    for (const Host& h : slurm->nodes) job.parallel.hosts.push_back(fmt::format("{}:{}", h.name, h.slots));
+  for (const Host& h : allocated_hosts(current_environment()).hosts)
+    job.parallel.hosts.push_back(fmt::format("{}:{}", h.name, h.slots));
   return job;
 }
 

@@ -33,16 +33,26 @@ BatchHosts checked(const std::vector<Host>& hosts, const std::string& source) {
   return {list.hosts(), source};
 }
 
+// A file with the name of a host for each slot.
+BatchHosts hosts_of_file(const std::string& path, const std::string& source) {
+  if (!exists(path))
+    throw UsageError(
+        "{0}={1}: this file does not exist. Start redco on the first host of the job; if the job has ended, run "
+        "`unset {0}` to use this machine",
+        source, path);
+  std::vector<Host> hosts;
+  std::istringstream in(read_file(path, kMostBytes));
+  for (std::string name; in >> name;) add_slots(hosts, name, 1);
+  if (hosts.empty()) throw UsageError("{}={} names no host; expected one a line", source, path);
+  return checked(hosts, source);
+}
+
 }  // namespace
 
 BatchHosts batch_hosts(const Environment& e) {
   std::vector<Host> hosts;
-  if (const std::string path = variable(e, "PBS_NODEFILE"); !path.empty()) {
-    std::istringstream in(read_file(path, kMostBytes));
-    for (std::string name; in >> name;) add_slots(hosts, name, 1);
-    if (hosts.empty()) throw UsageError("PBS_NODEFILE={} names no host; expected one a line", path);
-    return checked(hosts, "PBS_NODEFILE");
-  }
+  if (const std::string path = variable(e, "PBS_NODEFILE"); !path.empty())
+    return hosts_of_file(path, "PBS_NODEFILE");
   if (const std::string list = variable(e, "LSB_MCPU_HOSTS"); !list.empty()) {
     std::istringstream in(list);
     std::string name;
@@ -54,7 +64,15 @@ BatchHosts batch_hosts(const Environment& e) {
     }
     return checked(hosts, "LSB_MCPU_HOSTS");
   }
+  if (const std::string path = variable(e, "LSB_DJOB_HOSTFILE"); !path.empty())
+    return hosts_of_file(path, "LSB_DJOB_HOSTFILE");
   return {};
+}
+
+BatchHosts allocated_hosts(const Environment& e) {
+  const auto slurm = detect_slurm(e);
+  if (!slurm) return batch_hosts(e);
+  return slurm->is_shell() ? BatchHosts() : BatchHosts{slurm->nodes, "SLURM"};
 }
 
 }  // namespace redco

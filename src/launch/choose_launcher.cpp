@@ -32,6 +32,15 @@ std::vector<Host> usable_hosts(const LaunchRequest& r, const std::optional<Slurm
   return hosts.empty() && slurm ? slurm->nodes : hosts;
 }
 
+// Where the slots of usable_hosts() come from.
+SlotsNames names_of_slots(const LaunchRequest& r) {
+  if (r.hosts.empty() && !r.hostfile)
+    return {"the SLURM allocation", "task",
+            fmt::format("request more tasks (--ntasks {})", r.n_ranks.value_or(1))};
+  if (r.hosts_source.empty()) return {};
+  return {r.hosts_source, "slot", "request more slots from the batch system"};
+}
+
 // Open MPI 4 cuts host names at the first dot, also where they differ only after it.
 void keep_domains(Mpirun& m) {
   const auto& hosts = m.options.hosts;
@@ -159,7 +168,7 @@ LaunchPlan plan_ranks(const LaunchRequest& r, const std::optional<SlurmJob>& slu
   if (usable.empty()) {
     plan.hosts = {{"localhost", static_cast<int>(plan.n_ranks)}};
   } else {
-    const auto ranks = ranks_on(usable, plan.n_ranks);
+    const auto ranks = ranks_on(usable, plan.n_ranks, names_of_slots(r));
     for (std::size_t h = 0; h < usable.size(); h++)
       if (ranks[h] > 0) plan.hosts.push_back({usable[h].name, ranks[h], usable[h].login});
   }

@@ -302,7 +302,7 @@ i64 total_slots(const std::vector<Host>& hosts) {
   return n;
 }
 
-std::vector<int> ranks_on(const std::vector<Host>& hosts, i64 n_ranks) {
+std::vector<int> ranks_on(const std::vector<Host>& hosts, i64 n_ranks, const SlotsNames& names) {
   REDCO_CHECK(n_ranks >= 0, "{} ranks", n_ranks);
   std::vector<int> ranks;
   i64 left = n_ranks;
@@ -310,11 +310,13 @@ std::vector<int> ranks_on(const std::vector<Host>& hosts, i64 n_ranks) {
     ranks.push_back(static_cast<int>(std::min<i64>(left, h.slots)));
     left -= ranks.back();
   }
+  const i64 slots = total_slots(hosts), n = static_cast<i64>(hosts.size());
   if (left > 0)
-    throw UsageError(
-        "[parallel] n_ranks={}, but the {} host{} {} slots; give the hosts more slots (name:slots) or use at "
-        "most {} ranks",
-        n_ranks, hosts.size(), hosts.size() == 1 ? " has" : "s have", total_slots(hosts), total_slots(hosts));
+    throw UsageError("[parallel] n_ranks={}, but {} {}; {}, or use at most {}", n_ranks,
+                     names.owner.empty()
+                         ? fmt::format("the {} {}", counted(n, "host"), n == 1 ? "has" : "have")
+                         : names.owner + " has",
+                     counted(slots, names.slot), names.remedy, counted(slots, "rank"));
   return ranks;
 }
 

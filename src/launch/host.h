@@ -72,7 +72,11 @@ std::vector<Host> hosts_of_job(const std::vector<std::string>& hosts,
                                const std::optional<std::string>& hostfile);
 
 i64 total_slots(const std::vector<Host>& hosts);
+// Words of ranks_on()'s error: who gives the slots ("": the hosts of the job), and how to get more.
+struct SlotsNames {
+  std::string owner, slot = "slot", remedy = "give the hosts more slots (name:slots)";
+};
 // Ranks on each host when n_ranks fill them in order. UsageError when there are more ranks than slots.
-std::vector<int> ranks_on(const std::vector<Host>& hosts, i64 n_ranks);
+std::vector<int> ranks_on(const std::vector<Host>& hosts, i64 n_ranks, const SlotsNames& names = {});
 
 }  // namespace redco

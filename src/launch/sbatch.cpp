@@ -4,6 +4,7 @@
 #include <charconv>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/words.h"
 
@@ -13,24 +14,26 @@ namespace {
 
 // A value on a #SBATCH line. sbatch reads quotes there, but a value cannot contain a quote or a line break.
 std::string directive(const char* name, std::string_view value) {
-  if (value.empty()) throw UsageError("sbatch: {} is empty", name);
+  if (value.empty()) throw UsageError("[sbatch] {} is empty; give a value, or leave the option out", name);
   bool plain = true;
   for (unsigned char c : value) {
     if (c < 0x20 || c == 0x7f || c == '"' || c == '\'' || c == '\\')
       throw UsageError(
-          "sbatch: {}='{}' contains a quote, a backslash or a control character; a #SBATCH line cannot hold "
-          "it",
+          "[sbatch] {}='{}' contains a quote, a backslash or a control character, which a #SBATCH line cannot "
+          "hold",
           name, excerpt(value));
     plain = plain && c != ' ' && c != '#' && c != ';';
   }
   return plain ? fmt::format("#SBATCH --{}={}\n", name, value)
                : fmt::format("#SBATCH --{}=\"{}\"\n", name, value);
 }
+constexpr i64 kMostOfFirst = 1'000'000'000;  // minutes or hours, without days
+
 std::string directive(const char* name, i64 value) { return directive(name, fmt::format("{}", value)); }
 
 void check_range(const char* name, i64 value, i64 least, i64 most) {
   if (value < least || value > most)
-    throw UsageError("sbatch: {}={} is out of range; expected {} to {}", name, value, least, most);
+    throw UsageError("[sbatch] {}={} is out of range; expected {} to {}", name, value, least, most);
 }
 
 // The numbers between colons; empty: another text.
@@ -50,15 +53,22 @@ std::vector<i64> numbers(std::string_view text) {
 }
 
 // sbatch's time formats: minutes, minutes:seconds, hours:minutes:seconds, days-hours[:minutes[:seconds]].
-// SLURM rounds up to minutes. 0: no limit.
+// SLURM rounds up to minutes, and also accepts seconds above 59, which are mistakes. 0: no limit.
 i64 seconds_of_limit(const std::string& text) {
+  const std::string name = ascii_lower(text);
+  if (name == "unlimited" || name == "infinite") return 0;
   const std::size_t dash = text.find('-');
   const bool has_days = dash != std::string::npos;
   const auto days = has_days ? numbers(text.substr(0, dash)) : std::vector<i64>{0};
   std::vector<i64> n = numbers(has_days ? text.substr(dash + 1) : text);
-  if (text.size() >= 32 || days.size() != 1 || n.empty() || n.size() > 3)
+  bool good = text.size() < 32 && days.size() == 1 && !n.empty() && n.size() <= 3;
+  for (std::size_t i = 0; good && i < n.size(); ++i)
+    good = n[i] < (i > 0 ? 60 : has_days ? 24 : kMostOfFirst);
+  if (!good)
     throw UsageError(
-        "sbatch: bad time limit '{}'; expected minutes, hours:minutes:seconds or days-hours:minutes:seconds",
+        "[sbatch] bad time limit '{}'; expected minutes, minutes:seconds, hours:minutes:seconds, days-hours, "
+        "days-hours:minutes, days-hours:minutes:seconds or UNLIMITED, with minutes and seconds below 60 after "
+        "a colon, and hours below 24 after days",
         excerpt(text));
   if (!has_days && n.size() < 3) n.insert(n.begin(), 0);  // hours
   n.resize(3);
@@ -113,9 +123,13 @@ done
 
 // 143 and 137: srun ends the other ranks as soon as the first rank has ended with a code. A preemption with a
 // GraceTime signals the ranks only, and mpirun ends them (5).
+//
+// The number of an array's last task is also that of the array: requeueing it would requeue all tasks.
 constexpr const char* kRequeue = R"sh(
+job=$SLURM_JOB_ID
+[ -z "$SLURM_ARRAY_JOB_ID" ] || job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
 preempted() {  # a cancelled job is no longer RUNNING
-  state=$(scontrol show job "$SLURM_JOB_ID" 2>/dev/null)
+  state=$(scontrol show job "$job" 2>/dev/null)
   [[ $state == *JobState=RUNNING* && $state == *PreemptTime=[0-9]* ]]
 }
 again=0
@@ -125,7 +139,7 @@ case "$code" in
 esac
 if [ "$again" = 1 ]; then
   echo "the job is requeued (restarts so far: ${SLURM_RESTART_COUNT:-0})" >&2
-  scontrol requeue "$SLURM_JOB_ID" && exit 0
+  scontrol requeue "$job" && exit 0
 fi
 )sh";
 
@@ -141,7 +155,7 @@ std::string make_sbatch_script(const SbatchRequest& r) {
   check_range("ranks", r.ranks, r.nodes, 1 << 20);
   check_range("threads_per_rank", r.threads_per_rank, 1, 4096);
   check_range("save_seconds", r.save_seconds, 1, 65535);
-  if (r.job_file.empty()) throw UsageError("sbatch: no job file; give one, like `redco sbatch job.yaml`");
+  if (r.job_file.empty()) throw UsageError("[sbatch] no job file; give one, like `redco sbatch job.yaml`");
   if (r.time_limit) seconds_of_limit(*r.time_limit);
   if (r.memory_per_node) check_range("memory_per_node", *r.memory_per_node, 1, i64{1} << 40);
 
@@ -170,7 +184,10 @@ std::string make_sbatch_script(const SbatchRequest& r) {
   s += fmt::format("command=({})\n", fmt::join(words, " "));
   if (r.tasks > 0)
     s += fmt::format(
-        "mapfile -t sweep <{}/task-\"$SLURM_ARRAY_TASK_ID\".txt || exit 2\ncommand+=(\"${{sweep[@]}}\")\n",
+        "values={}/task-\"$SLURM_ARRAY_TASK_ID\".txt\n"
+        "[ -e \"$values\" ] || {{ echo \"array task '$SLURM_ARRAY_TASK_ID' is not in the sweep: $values does not "
+        "exist\" >&2; exit 2; }}\n"
+        "mapfile -t sweep <\"$values\" || exit 2\ncommand+=(\"${{sweep[@]}}\")\n",
         shell_quote(r.sweep_folder));
   // Since SLURM 22.05 srun does not inherit --cpus-per-task from the job. Without --kill-on-bad-exit a step
   // hangs when a rank is killed.

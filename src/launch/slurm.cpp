@@ -3,15 +3,37 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/words.h"
+#include "launch/capture.h"
 
 namespace redco {
 
 namespace {
 
 constexpr std::size_t kMostNodes = 1 << 16;
+
+constexpr double kScontrolSeconds = 10;
+// States after which a job's nodes run nothing more for it.
+constexpr std::array<std::string_view, 10> kEnded{"BOOT_FAIL", "CANCELLED",    "COMPLETED", "DEADLINE",
+                                                  "FAILED",    "NODE_FAIL",    "PREEMPTED", "REVOKED",
+                                                  "TIMEOUT",   "OUT_OF_MEMORY"};
+
+// "JobId=17 ... JobState=COMPLETED Reason=None" -> "COMPLETED". An array has several lines.
+std::string state_in(const std::string& text, const std::string& id) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("JobId=" + id + " ")) continue;
+    const std::size_t at = line.find("JobState=");
+    if (at == std::string::npos) continue;
+    const std::size_t begin = at + std::string_view("JobState=").size();
+    return line.substr(begin, line.find(' ', begin) - begin);
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -84,6 +106,26 @@ std::optional<SlurmJob> detect_slurm(const Environment& environment) {
   if (!get("SLURM_STEP_ID").empty())
     job.step_tasks = static_cast<int>(std::max<i64>(0, digits(get("SLURM_STEP_NUM_TASKS"))));
   return job;
+}
+
+void check_allocation(const Environment& environment) {
+  const auto job = detect_slurm(environment);
+  if (!job || job->is_shell()) return;
+  std::string state;
+  try {
+    const Answered a =
+        run_all({{"scontrol", "show", "job", "-o", job->id}}, environment, kScontrolSeconds)[0];
+    state = a.err.find("Invalid job id") != std::string::npos ? "no longer known to SLURM"
+                                                              : state_in(a.out, job->id);
+    if (a.code == 0 && std::find(kEnded.begin(), kEnded.end(), state) == kEnded.end()) return;
+  } catch (const Error&) {  // no scontrol: the ranks' start reports what is wrong
+    return;
+  }
+  if (state.empty()) return;
+  throw UsageError(
+      "[slurm] job {} has ended ({}), but this shell still has its variables (SLURM_JOB_ID), so no ranks can start "
+      "on its nodes. Start redco in a new allocation, or run `unset \"${{!SLURM_JOB@}}\"` to use this machine",
+      excerpt(job->id), state);
 }
 
 std::string workdir_of_task(const std::string& workdir, const Environment& environment) {

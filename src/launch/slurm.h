@@ -32,6 +32,11 @@ struct SlurmJob {
 // nullopt outside of an allocation. UsageError when the variables contradict each other.
 std::optional<SlurmJob> detect_slurm(const Environment& environment);
 
+// UsageError: the SLURM job of these variables has ended, as in a shell that outlives its allocation; no
+// ranks could start on its nodes. Asks `scontrol`; does nothing where SLURM does not answer, and in a shell
+// of a step, which counts as a machine.
+void check_allocation(const Environment& environment);
+
 // The workdir of a training run. Each task of a job array needs its own: "%a" becomes the task's number;
 // without "%a", "/task-N" is appended. Unchanged outside of a job array.
 std::string workdir_of_task(const std::string& workdir, const Environment& environment);

@@ -101,8 +101,8 @@ std::string start_failure_message(const StartFailure& f) {
              "openssh-client";
     case Kind::unknown_name:
       return fmt::format(
-          "host {0}: ssh does not know this name. Correct it in parallel.hosts, or add it to DNS or "
-          "/etc/hosts; then check `ssh {1} true`",
+          "host {0}: ssh does not know this name. Correct it where it is given (parallel.hosts, the hostfile or the "
+          "batch system), or add it to DNS or /etc/hosts; then check `ssh {1} true`",
           name, target);
     case Kind::no_connection:
       return fmt::format(

@@ -1,6 +1,6 @@
 #include "report/mlflow.h"
 
-#include <cmath>
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -79,7 +79,9 @@ void write_run(const std::string& workdir, const std::string& experiment) {
   }
   if (id.empty()) id = hash128(std::filesystem::absolute(workdir).string()).hex();
   const std::string folder = join_path(experiment, id);
-  if (is_folder(folder)) remove_tree(folder);
+  // Notes, tags and artifacts that were added in MLflow stay.
+  for (const char* part : {"metrics", "params"})
+    if (const std::string old = join_path(folder, part); is_folder(old)) remove_tree(old);
   for (const char* part : {"metrics", "params", "tags", "artifacts"}) make_dirs(join_path(folder, part));
   using Kind = RunState::Kind;
   const bool running = state.kind == Kind::running;
@@ -89,6 +91,7 @@ void write_run(const std::string& workdir, const std::string& experiment) {
                      : state.kind == Kind::failed || state.kind == Kind::killed ? 4
                                                                                 : 5;
   const double begin = !run.events.empty() ? run.events.front().time : run.first_time;
+  const double end = std::max(run.last_time, run.events.empty() ? 0 : run.events.back().time);
   const std::string name = file_name(std::filesystem::absolute(workdir).lexically_normal().string());
   write_file_durable(
       join_path(folder, "meta.yaml"),
@@ -97,8 +100,8 @@ void write_run(const std::string& workdir, const std::string& experiment) {
           "run_id: {}\nrun_name: {}\nrun_uuid: {}\nsource_name: ''\nsource_type: 4\nsource_version: ''\n"
           "start_time: {}\nstatus: {}\ntags: []\nuser_id: ''\n",
           yaml_text("file://" + std::filesystem::absolute(join_path(folder, "artifacts")).string()),
-          running ? "null" : fmt::format("{}", milliseconds(run.last_time)), kExperiment, id, yaml_text(name),
-          id, milliseconds(begin), status));
+          running ? "null" : fmt::format("{}", milliseconds(end)), kExperiment, id, yaml_text(name), id,
+          milliseconds(begin), status));
   std::map<std::string, std::string> params;
   if (!run.config.empty()) params_of(parse_yaml(run.config, workdir::kConfig), "", params);
   for (const auto& [key, value] : params)

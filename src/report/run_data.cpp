@@ -273,11 +273,23 @@ i64 tree_bytes(const std::string& folder, int depth) {
   return sum;
 }
 
+namespace {
+
+// ". It holds runs, such as DIR/task-0"; "" if it holds none.
+std::string runs_below(const std::string& folder) {
+  for (const std::string& name : list_dir(folder))
+    if (const std::string path = join_path(folder, name); is_folder(path) && is_workdir(path))
+      return fmt::format(". It holds runs, such as {}; `redco runs {}` lists them", path, folder);
+  return "";
+}
+
+}  // namespace
+
 RunData read_run(const std::string& workdir) {
   if (!is_folder(workdir)) throw UsageError("[report] folder {} does not exist", workdir);
   if (!is_workdir(workdir))
-    throw UsageError("[report] {} is not the workdir of a training run: it has none of {}", workdir,
-                     fmt::join(workdir::names_that_show_a_run(), ", "));
+    throw UsageError("[report] {} is not the workdir of a training run: it has none of {}{}", workdir,
+                     fmt::join(workdir::names_that_show_a_run(), ", "), runs_below(workdir));
   return Reader(workdir).read();
 }
 

@@ -15,11 +15,23 @@ namespace redco {
 namespace {
 
 constexpr std::array<const char*, 9> kBlocks = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-constexpr int kChartRows = 8, kLeastColumns = 40, kEvents = 4;
+constexpr int kChartRows = 8, kEvents = 4;
+constexpr std::size_t kRecent = 20;  // buckets
 
 std::string last_value(const RunData& run, const char* name, std::string (*text)(double)) {
   const Series* s = run.find(name);
   return s ? text(s->last().value) : "-";
+}
+
+// The mean of the last values: a single one depends on what the machine did at that moment.
+double recent(const Series& s) {
+  const auto& buckets = s.buckets();
+  double sum = 0, n = 0;
+  for (std::size_t i = buckets.size() - std::min(kRecent, buckets.size()); i < buckets.size(); ++i) {
+    sum += buckets[i].sum;
+    n += static_cast<double>(buckets[i].n);
+  }
+  return sum / n;
 }
 
 std::string share(double v) { return human_percent(v); }
@@ -52,7 +64,7 @@ std::string progress(const RunData& run, const RunState& state, i64 total, int c
   const double part = static_cast<double>(step) / static_cast<double>(total);
   std::string text = fmt::format("step {} of {}  {:.0f} %", step, total, 100 * part);
   if (steps && state.kind == RunState::Kind::running)
-    text += "  about " + human_duration(steps->last().value * static_cast<double>(total - step)) + " left";
+    text += "  about " + human_duration(recent(*steps) * static_cast<double>(total - step)) + " left";
   const int left = columns - static_cast<int>(text.size()) - 2;
   return left > 10 ? text + "  " + bar(part, std::min(left, 40)) : text;
 }
@@ -88,7 +100,7 @@ std::vector<std::string> text_chart(const Series& series, int columns, int rows)
 
 std::string watch_page(const std::string& workdir, const RunData& run, const RunState& state,
                        const WatchPage& page) {
-  const int columns = std::max(kLeastColumns, page.columns);
+  const int columns = std::max(1, page.columns);
   std::vector<std::string> lines;
   lines.push_back(fmt::format("{}  {}", workdir, state.text.empty() ? name_of(state.kind) : state.text));
   if (!state.error.empty()) lines.push_back(excerpt(state.error, static_cast<std::size_t>(columns)));
@@ -151,7 +163,7 @@ std::string watch_page(const std::string& workdir, const RunData& run, const Run
   lines.insert(lines.end(), log.end() - static_cast<std::ptrdiff_t>(shown), log.end());
   for (const std::string& p : run.problems) lines.push_back("damaged: " + excerpt(p, 200));
   std::string text;
-  const std::size_t most = static_cast<std::size_t>(std::max(10, page.rows - 1));
+  const std::size_t most = static_cast<std::size_t>(std::max(1, page.rows - 1));
   for (std::size_t i = 0; i < std::min(lines.size(), most); ++i) text += cut(lines[i], columns) + "\n";
   return text;
 }

@@ -288,6 +288,9 @@ int run_rank(std::unique_ptr<Group> world, const RunRequest& request, const Reso
       watchdog::join(ranks->agree(server), rank);
       ranks->reset_counts();
     }
+    if (const auto wanted = job.job().parallel.n_ranks; wanted && *wanted != n)
+      warn("[parallel] n_ranks={} has no effect: {} started by mpirun or srun", *wanted,
+           n == 1 ? "1 rank was" : fmt::format("{} ranks were", n));
     MeshNames names;
     names.given_ranks = fmt::format("the number of started ranks ({})", n);
     const Mesh mesh = mesh_of(n, job.job().parallel.n_model_shards, names);

@@ -161,8 +161,11 @@ class Launcher {
     missing_.clear();
     LaunchRequest launch = launch_;
     ResolvedJob job = given_;
-    if (!hosts_.empty())
+    if (!hosts_.empty()) {
       if (auto outcome = choose_hosts(launch)) return *outcome;
+    } else {
+      check_allocation(launch.environment);
+    }
     const LaunchPlan plan = plan_launch(launch);
     if (starts_ == 0) n_ranks_ = plan.n_ranks;
     job = job_of_start(plan, launch);

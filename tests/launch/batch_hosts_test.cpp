@@ -27,6 +27,9 @@ TEST(BatchHosts, AreThoseOfPbsAndLsf) {
   EXPECT_EQ(lsf.source, "LSB_MCPU_HOSTS");
   EXPECT_THAT(lsf.hosts, ElementsAre(Host{"n1", 5}, Host{"n2", 8}));
   EXPECT_THAT(batch_hosts({{"LSB_MCPU_HOSTS", ""}}).hosts, IsEmpty());
+  const BatchHosts file = batch_hosts({{"LSB_DJOB_HOSTFILE", dir / "nodes"}});
+  EXPECT_EQ(file.source, "LSB_DJOB_HOSTFILE");
+  EXPECT_THAT(file.hosts, ElementsAre(Host{"n1", 3}, Host{"n2.example.net", 2}));
 }
 
 TEST(BatchHosts, DamagedListsAreErrors) {
@@ -38,6 +41,27 @@ TEST(BatchHosts, DamagedListsAreErrors) {
   EXPECT_THAT(message({{"PBS_NODEFILE", dir / "odd"}}), HasSubstr("PBS_NODEFILE: 'a,b' is not a host name"));
   for (const char* bad : {"n1", "n1 x", "n1 4 n2", "n1 0", "n1 -1", "n1 99999999999999999999"})
     EXPECT_THAT(message({{"LSB_MCPU_HOSTS", bad}}), HasSubstr("expected 'node1 4 node2 4'")) << bad;
+}
+
+// The shell of a job that has ended.
+TEST(BatchHosts, AFileThatIsGoneIsAnErrorWithItsVariable) {
+  EXPECT_THAT(usage_error([&] {
+                batch_hosts({{"PBS_NODEFILE", "/none/nodes"}});
+              }),
+              HasSubstr("PBS_NODEFILE=/none/nodes: this file does not exist"));
+}
+
+TEST(BatchHosts, AllocationsOfAllSystems) {
+  Environment e = {
+      {"SLURM_JOB_ID", "7"}, {"SLURM_JOB_NODELIST", "n[1-2]"}, {"SLURM_TASKS_PER_NODE", "2(x2)"}};
+  EXPECT_THAT(allocated_hosts(e).hosts, ElementsAre(Host{"n1", 2}, Host{"n2", 2}));
+  EXPECT_THAT(allocated_hosts({{"LSB_MCPU_HOSTS", "n1 4"}}).hosts, ElementsAre(Host{"n1", 4}));
+  e = {{"SLURM_JOB_ID", "7"},
+       {"SLURM_JOB_NODELIST", "n1"},
+       {"SLURM_TASKS_PER_NODE", "1"},
+       {"SLURM_STEP_ID", "0"},
+       {"SLURM_STEP_NUM_TASKS", "1"}};
+  EXPECT_THAT(allocated_hosts(e).hosts, IsEmpty());
 }
 
 TEST(BatchHosts, AJobWithoutHostsRunsOnThem) {

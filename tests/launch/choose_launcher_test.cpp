@@ -244,7 +244,10 @@ TEST(PlanLaunch, SlurmAllocationGivesRanksAndCores) {
               HasSubstr("n_ranks=4 (the tasks of the allocation) is not a multiple of n_model_shards=3; use "
                         "n_ranks 3, 6 or 9"));
   r.n_ranks = 6;
-  EXPECT_THAT(usage_error([&] { plan_launch(r); }), HasSubstr("n_ranks=6, but the 2 hosts have 4 slots"));
+  EXPECT_THAT(
+      usage_error([&] { plan_launch(r); }),
+      HasSubstr("n_ranks=6, but the SLURM allocation has 4 tasks; request more tasks (--ntasks 6), or use "
+                "at most 4 ranks"));
 }
 
 TEST(PlanLaunch, ARankIsRecognized) {

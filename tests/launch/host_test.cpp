@@ -143,8 +143,14 @@ TEST(Ranks, FillHostsInOrder) {
   EXPECT_THAT(ranks_on(hosts, 9), ElementsAre(3, 2, 4));
   EXPECT_THAT(ranks_on(hosts, 4), ElementsAre(3, 1, 0));
   EXPECT_THAT(ranks_on(hosts, 0), ElementsAre(0, 0, 0));
-  EXPECT_THAT(usage_error([&] { ranks_on(hosts, 10); }),
-              HasSubstr("n_ranks=10, but the 3 hosts have 9 slots"));
+  EXPECT_THAT(
+      usage_error([&] { ranks_on(hosts, 10); }),
+      HasSubstr("n_ranks=10, but the 3 hosts have 9 slots; give the hosts more slots (name:slots), or use "
+                "at most 9 ranks"));
+  EXPECT_THAT(usage_error([&] {
+                ranks_on({{"a", 1}}, 2, {"PBS_NODEFILE", "slot", "request more"});
+              }),
+              HasSubstr("n_ranks=2, but PBS_NODEFILE has 1 slot; request more, or use at most 1 rank"));
 }
 
 }  // namespace

@@ -61,6 +61,11 @@ TEST(Sbatch, TheSignalComesAfterTheStart) {
                                                                                {"1-0", 120},
                                                                                {"0-0:3", 90},
                                                                                {"0-0:0:59", 30},
+                                                                               {"90:30", 120},
+                                                                               {"48:00:00", 120},
+                                                                               {"1-23:59", 120},
+                                                                               {"UNLIMITED", 120},
+                                                                               {"infinite", 120},
                                                                                {"0", 120}})
     EXPECT_EQ(save_seconds(limit, 120), seconds) << limit;
   for (const char* bad : {"", "1-", "-1", "1:2:3:4", "x", "1:", "1-2-3", "1.5"})
@@ -103,7 +108,8 @@ TEST(Sbatch, BadFields) {
   EXPECT_THAT(message([](auto& r) { r.save_seconds = 70000; }), HasSubstr("save_seconds=70000"));
   EXPECT_THAT(message([](auto& r) { r.memory_per_node = 0; }), HasSubstr("memory_per_node=0"));
   EXPECT_THAT(message([](auto& r) { r.job_file = ""; }), HasSubstr("no job file"));
-  for (const char* bad : {"", "soon", "1h", "-5", "1:2:3:4", "1-2-3", "5:", "1 2"})
+  for (const char* bad : {"", "soon", "1h", "-5", "1:2:3:4", "1-2-3", "5:", "1 2", "10:99:99", "10:60",
+                          "1:60:00", "1-24", "1-0:60", "1-0:0:60"})
     EXPECT_THAT(message([&](auto& r) { r.time_limit = bad; }), HasSubstr("time limit '")) << bad;
 }
 
@@ -136,14 +142,15 @@ class ScriptRun : public testing::Test {
     std::ofstream(dir_ / "job.sh") << make_sbatch_script(r);
     const std::string d = dir_.string();
     const std::string outer = fmt::format(
-        "export DIR='{0}' PATH='{0}':$PATH SLURM_JOB_ID=17 SLURM_CPUS_PER_TASK=1\nbash '{0}/job.sh' "
+        "export DIR='{0}' PATH='{0}':$PATH SLURM_JOB_ID=17 SLURM_CPUS_PER_TASK=1 {2}\nbash '{0}/job.sh' "
         "2>/dev/null &\n"
         "{1}wait $!\necho $? > '{0}/code'\n",
         d,
         signal ? fmt::format(
                      "for i in {{1..500}}; do [ -e '{0}/ready' ] && break; sleep 0.01; done; kill -{1} $!\n",
                      d, name)
-               : "");
+               : "",
+        array_);
     output_of({"bash", "-c", outer}, 20);
     int code = -1;
     std::ifstream(dir_ / "code") >> code;
@@ -154,6 +161,7 @@ class ScriptRun : public testing::Test {
     return {std::istreambuf_iterator<char>(in), {}};
   }
   std::filesystem::path dir_;
+  std::string array_;  // more variables of the job
 };
 
 TEST_F(ScriptRun, CodesPassThrough) {
@@ -174,6 +182,15 @@ TEST_F(ScriptRun, ASignalSavesAndRequeues) {
       << text("log");
   EXPECT_EQ(text("saved"), "saved\n");
   EXPECT_EQ(text("scontrol.log"), "requeue 17\n");
+}
+
+// The last task of an array has the number of the array, which names all tasks for scontrol.
+TEST_F(ScriptRun, ATaskOfAnArrayRequeuesOnlyItself) {
+  array_ = "SLURM_ARRAY_JOB_ID=17 SLURM_ARRAY_TASK_ID=2";
+  EXPECT_EQ(run("trap 'exit 8' USR1\ntouch \"$DIR/ready\"\nfor i in {1..1000}; do sleep 0.01; done\nexit 1\n",
+                true),
+            0);
+  EXPECT_EQ(text("scontrol.log"), "requeue 17_2\n");
 }
 
 // scancel: SIGTERM, and SIGKILL after KillWait. The ranks save, and the job stays cancelled.

@@ -3,11 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.h"
 #include "support/error_text.h"
+#include "support/temp_dir.h"
 
 namespace redco {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -79,6 +85,34 @@ TEST(DetectSlurm, ContradictionsAreErrors) {
                 detect_slurm({{"SLURM_JOB_ID", "7"}, {"SLURM_JOB_NODELIST", "n[3-1]"}});
               }),
               HasSubstr("SLURM_JOB_NODELIST='n[3-1]': 'n[3-1]' has a bad range"));
+}
+
+// A shell may outlive its allocation.
+TEST(CheckAllocation, AJobThatHasEndedIsAnError) {
+  const test::TempDir dir;
+  const std::string before = std::getenv("PATH");
+  setenv("PATH", (dir.path() + ":" + before).c_str(), 1);
+  const auto message = [&](const std::string& answer) {
+    test::spill(dir / "scontrol", "#!/bin/sh\n[ \"$*\" = 'show job -o 7' ] || exit 9\n" + answer);
+    std::filesystem::permissions(dir / "scontrol", std::filesystem::perms::owner_all);
+    try {
+      check_allocation({{"SLURM_JOB_ID", "7"}, {"SLURM_JOB_NODELIST", "n1"}, {"PATH", std::getenv("PATH")}});
+    } catch (const UsageError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(message("echo 'JobId=7 JobName=a JobState=COMPLETED Reason=None'\n"),
+              AllOf(HasSubstr("job 7 has ended (COMPLETED)"), HasSubstr("unset \"${!SLURM_JOB@}\"")));
+  EXPECT_THAT(message("echo 'slurm_load_jobs error: Invalid job id specified' >&2\nexit 1\n"),
+              HasSubstr("no longer known to SLURM"));
+  EXPECT_EQ(message("echo 'JobId=7 JobName=a JobState=RUNNING Reason=None'\n"), "");
+  // The array of the job has the same number as its last task.
+  EXPECT_EQ(message("echo 'JobId=6 ArrayJobId=7 JobState=FAILED Reason=None'\n"
+                    "echo 'JobId=7 ArrayJobId=7 JobState=RUNNING Reason=None'\n"),
+            "");
+  EXPECT_EQ(message("echo 'Unable to contact slurm controller' >&2\nexit 1\n"), "");
+  setenv("PATH", before.c_str(), 1);
 }
 
 TEST(ArrayTasks, EachHasItsOwnWorkdir) {

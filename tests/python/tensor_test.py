@@ -54,7 +54,7 @@ class Tensors(unittest.TestCase):
         self.all_near([
             (x.amax(), a.max()), (x.amax(1), a.max(1)), (x.amax(-1, keepdim=True), a.max(-1, keepdims=True)),
             (x.amin([0, 2]), a.min((0, 2))), (x.max(), a.max()), (x.min(), a.min()), (x.argmax(0), a.argmax(0)),
-            (x.argmin(), a.argmin(-1)), (x.var(1), a.var(1, ddof=1)), (x.std(correction=0), a.std()),
+            (x.argmin(-1), a.argmin(-1)), (x[0, 0].argmax(), a[0, 0].argmax()), (x.var(1), a.var(1, ddof=1)), (x.std(correction=0), a.std()),
             (x.norm(dim=2), np.linalg.norm(a, axis=2)), (x.norm(2), np.linalg.norm(a)), (x.softmax(1), exps / exps.sum(1, keepdims=True)),
             (x.log_softmax(0), a - np.log(exps.sum(0))), (x.logsumexp(1), np.log(exps.sum(1))),
             (x.logsumexp(0, True), np.log(exps.sum(0, keepdims=True))), (x.sort(1, True)[0], -np.sort(-a, 1)),
@@ -64,6 +64,11 @@ class Tensors(unittest.TestCase):
             (redco.binary_cross_entropy_with_logits(x, (self.y > 0)), np.log1p(exps) - a * (self.b > 0))])
         with self.assertRaisesRegex(TypeError, r"x.amax\(dim\) are values with gradient, x.argmax\(dim\) ids"):
             x.max(1)
+        # PyTorch's and NumPy's are the ids among all elements, not along the last dim.
+        for f in (x.argmax, x.argmin, lambda: redco.argmax(x)):
+            with self.assertRaisesRegex(TypeError, r"needs a dim: x.argmax\(-1\) are ids along the last one"):
+                f()
+        self.assertEqual(int(x.reshape([-1]).argmax().numpy()), a.argmax())
 
     def test_operands_may_be_arrays_and_lists(self):
         a, x = self.a, self.x

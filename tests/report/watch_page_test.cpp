@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "report/mlflow.h"
 #include "report/page_testing.h"
+#include "support/error_text.h"
 
 namespace redco {
 namespace {
@@ -49,14 +50,36 @@ TEST(WatchPage, ShowsStepLossSpeedHostsAndLog) {
 }
 
 TEST(WatchPage, FitsTheTerminal) {
-  const std::string page = watch_page(std::string(300, 'x'), a_run(2000), {RunState::Kind::running, "", ""},
-                                      {.columns = 60, .rows = 12, .now = 200});
-  EXPECT_LE(std::count(page.begin(), page.end(), '\n'), 12);
-  int column = 0;
-  for (const char c : page) {
-    column = c == '\n' ? 0 : column + ((static_cast<unsigned char>(c) & 0xC0) != 0x80);
-    ASSERT_LE(column, 60);
+  for (const auto& [columns, rows] : {std::pair(60, 12), std::pair(20, 5), std::pair(1, 1)}) {
+    const std::string page = watch_page(std::string(300, 'x'), a_run(2000), {RunState::Kind::running, "", ""},
+                                        {.columns = columns, .rows = rows, .now = 200});
+    EXPECT_LE(std::count(page.begin(), page.end(), '\n'), rows);
+    int column = 0;
+    for (const char c : page) {
+      column = c == '\n' ? 0 : column + ((static_cast<unsigned char>(c) & 0xC0) != 0x80);
+      ASSERT_LE(column, columns);
+    }
   }
+}
+
+// One slow step changes the remaining time by its part of the mean, not to 80 steps as slow.
+TEST(WatchPage, TheRemainingTimeIsOfSeveralSteps) {
+  RunData run = a_run(20);
+  run.curves[2].second.add(21, 22);
+  EXPECT_THAT(watch_page("x", run, {RunState::Kind::running, "", ""}, {}),
+              HasSubstr("about 4 min 00 s left"));
+}
+
+TEST(WatchPage, AFolderOfRunsNamesThem) {
+  test::TempDir dir(test::TempDir::in_memory);
+  make_dirs(dir / "sweep");
+  make_dirs(dir / "task-0");
+  const std::string before = usage_error([&] { read_run(dir.path()); });
+  EXPECT_EQ(before.find("holds runs"), std::string::npos);
+  test::spill(dir / "task-0/metrics.jsonl", "");
+  EXPECT_THAT(usage_error([&] { read_run(dir.path()); }),
+              HasSubstr("It holds runs, such as " + (dir / "task-0") + "; `redco runs " + dir.path() +
+                        "` lists them"));
 }
 
 TEST(WatchPage, ChartsRiseToTheRight) {
@@ -79,11 +102,17 @@ TEST(Mlflow, WritesParamsMetricsAndTags) {
   test::spill(dir / "run/history.jsonl", test::event({{"event", "start"}, {"step", 0}, {"time", 9}}) +
                                              test::event({{"event", "finished"}, {"step", 2}}));
   write_mlflow({dir / "run"}, dir / "mlruns");
-  write_mlflow({dir / "run"}, dir / "mlruns");  // replaced
   std::vector<std::string> runs;
   for (const auto& e : std::filesystem::directory_iterator(dir / "mlruns/100"))
     if (e.is_directory()) runs.push_back(e.path().string());
   ASSERT_EQ(runs.size(), 1u);
+  test::spill(runs[0] + "/params/old", "1");
+  test::spill(runs[0] + "/artifacts/mine.txt", "added in MLflow");
+  test::spill(runs[0] + "/tags/mlflow.note.content", "added in MLflow");
+  write_mlflow({dir / "run"}, dir / "mlruns");  // replaced, but for what the user has added
+  EXPECT_FALSE(exists(runs[0] + "/params/old"));
+  EXPECT_TRUE(exists(runs[0] + "/artifacts/mine.txt"));
+  EXPECT_TRUE(exists(runs[0] + "/tags/mlflow.note.content"));
   EXPECT_EQ(test::slurp(runs[0] + "/metrics/loss"), "10500 2.5 1\n11000 2 2\n");
   EXPECT_EQ(test::slurp(runs[0] + "/metrics/eval_x_y"), "10500 1 1\n");
   EXPECT_EQ(test::slurp(runs[0] + "/params/train.seed"), "7");
@@ -92,6 +121,14 @@ TEST(Mlflow, WritesParamsMetricsAndTags) {
   EXPECT_THAT(test::slurp(runs[0] + "/meta.yaml"),
               AllOf(HasSubstr("status: 3\n"), HasSubstr("start_time: 9000\n")));
   EXPECT_THAT(test::slurp(dir / "mlruns/100/meta.yaml"), HasSubstr("name: redco"));
+  // A run that failed before its first line of metrics.
+  test::spill(dir / "run/metrics.jsonl", "");
+  test::spill(dir / "run/history.jsonl", test::event({{"event", "start"}, {"step", 0}, {"time", 9}}) +
+                                             test::event({{"event", "failed"}, {"code", 6}, {"time", 12}}));
+  write_mlflow({dir / "run"}, dir / "mlruns");
+  EXPECT_THAT(
+      test::slurp(runs[0] + "/meta.yaml"),
+      AllOf(HasSubstr("status: 4\n"), HasSubstr("start_time: 9000\n"), HasSubstr("end_time: 12000\n")));
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ from redco._pipeline import (  # noqa: F401
 from redco._tensor import (  # noqa: F401
     amax,
     amin,
+    argmax,
     argmin,
     binary_cross_entropy_with_logits,
     chunk,

@@ -437,10 +437,10 @@ class Tensor:
         """The largest elements along dims. Their gradient goes to the first of equal ones."""
     def amin(self, dim=None, keepdim=False) -> Any:
         """The smallest elements along dims."""
-    def argmax(x: Tensor, dim: int = -1) -> Tensor:
-        """ids of the largest elements along a dim; the first of equal ones"""
-    def argmin(self, dim=-1) -> Any:
-        """ids of the smallest elements along a dim; the first of equal ones."""
+    def argmax(self, dim=None) -> Any:
+        """ids of the largest elements along a dim; the first of equal ones. One dim needs no `dim`."""
+    def argmin(self, dim=None) -> Any:
+        """ids of the smallest elements along a dim; the first of equal ones. One dim needs no `dim`."""
     def broadcast_to(x: Tensor, shape: list[int]) -> Tensor: ...
     def cast(x: Tensor, dtype: str) -> Tensor: ...
     def chunk(self, n, dim=0) -> Any:

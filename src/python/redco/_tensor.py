@@ -134,9 +134,17 @@ def _of_all(name, f):
 _max, _min = _of_all("max", amax), _of_all("min", amin)
 
 
-def argmin(x, dim=-1):
-    """ids of the smallest elements along a dim; the first of equal ones."""
-    return _redco.argmax(-x, dim)
+def argmax(x, dim=None):
+    """ids of the largest elements along a dim; the first of equal ones. One dim needs no `dim`."""
+    if dim is None and x.ndim != 1:
+        raise TypeError(f"argmax() or argmin() of {list(x.shape)} needs a dim: x.argmax(-1) are ids along the last one. "
+                        "PyTorch's id among all elements is x.reshape([-1]).argmax()")
+    return _redco.argmax(x, 0 if dim is None else dim)
+
+
+def argmin(x, dim=None):
+    """ids of the smallest elements along a dim; the first of equal ones. One dim needs no `dim`."""
+    return argmax(-x, dim)
 
 
 def var(x, dim=None, correction=1, keepdim=False):
@@ -350,7 +358,7 @@ def _transposed(x):
 
 
 _METHODS = (unsqueeze, squeeze, flatten, expand, split, chunk, unbind, flip, roll, gather, tril, triu, amax, amin,
-            _max, _min, argmin, var, std, norm)
+            _max, _min, argmax, argmin, var, std, norm)
 for _f in _METHODS:
     setattr(Tensor, _f.__name__, _f)
 for _name, _f in {

@@ -22,7 +22,7 @@ class Codebook(redco.Pipeline):
     def loss(self, params, batch, ctx):
         z = redco.dense(params, "encoder", batch["x"])
         distance = ((z.unsqueeze(1) - params["code"]) ** 2).sum(-1)
-        used = redco.one_hot(distance.argmin(), 4)
+        used = redco.one_hot(distance.argmin(1), 4)
         ctx.add_sum("count", used.sum(0))
         ctx.add_sum("total", redco.einsum("nk,nd->kd", used, z))
         loss = ((z - used @ params["code"]) ** 2).sum()
