@@ -317,8 +317,9 @@ int run_rank(std::unique_ptr<Group> world, const RunRequest& request, const Reso
 // Prints the message of an immediate end directly to stderr: a lock of the log may be held.
 void print_end(const std::string& message) {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
-  const std::string text =
-      std::getenv(kMarkErrors) ? marked(message, rank ? std::atoi(rank) : 0) : "redco: " + message + "\n";
+  const std::string text = std::getenv(kMarkErrors)
+                               ? marked_end("redco: " + message, rank ? std::atoi(rank) : 0)
+                               : "redco: " + message + "\n";
   write_stderr(text);
   if (const std::string workdir = history_folder().get(); !workdir.empty())
     ckpt::append_run_event(workdir,
