@@ -1,8 +1,12 @@
 #include "commands/train.h"
 
+#include <fmt/ranges.h>
+
 #include <cstdio>
+#include <cstdlib>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/words.h"
 #include "commands.h"
 #include "commands/choose_layout.h"
@@ -10,7 +14,9 @@
 #include "commands/plan_request.h"
 #include "commands/validate.h"
 #include "launch/join/starter.h"
+#include "launch/rank_errors.h"
 #include "plan/report.h"
+#include "run/run.h"
 
 namespace redco::cli {
 
@@ -53,9 +59,15 @@ void add_train(CLI::App& app, Invocation& run) {
                         human_bytes(static_cast<u64>(plan.memory.total())),
                         human_bytes(static_cast<u64>(plan.memory_limit))));
     } else {
+      auto place = join_place(*join, current_environment());
+      if (place)
+        place->job = fmt::format("{} {}", fmt::join(words->configs, " "), fmt::join(words->words, " "));
+      if (const std::string note = incomplete_place(current_environment());
+          !place && !note.empty() && !is_rank_process() && !std::getenv(kStarted))
+        warn("{}", note);
       run.exit_code = run_train({.job = [words] { return words->load(JobUse::train); },
                                  .program = run.argv,
-                                 .join = join_place(*join, current_environment()),
+                                 .join = std::move(place),
                                  .key_file = join->key_file},
                                 {REDCO_VERSION, build_revision(), build_libraries()});
     }

@@ -199,12 +199,67 @@ hosts_lack_of_memory() {
   rmdir "$group"
   return "$status"
 }
+# A signal while no ranks run: in the wait of 5 s before the second restart, because host b does not answer.
+hosts_signal_between_starts() {
+  begin between "$(hosts_of a b)" && within 60 at_step 22 && "$NET" cut redcot-b && within 90 in_file 'restart 2 of' "$folder/between.err" &&
+    on a kill -INT $(pids_on a launchers) && finished 8 && said 'stopped by SIGINT before the next start; the same command resumes' &&
+    tail -n 1 "$folder/between/history.jsonl" | grep -q '"event":"stopped"'
+  local status=$?
+  "$NET" heal redcot-b
+  return "$status"
+}
+hosts_hostfile_is_gone() {
+  printf '\xef\xbb\xbfredcot-a slots = 1\r\nredcot-b\r\n' >"$folder/hostfile"
+  begin gone '' parallel.hostfile=hostfile && within 60 at_step 22 && rm "$folder/hostfile" && on b kill -KILL $(pids_on b ranks) &&
+    finished 0 && said 'restart 1 of 3' && steps_once 60 && equal_to whole
+}
+# The key of the host is not the one in known_hosts; a login that prints without a line break, and one that ends.
+hosts_logins_that_disturb() {
+  local etc=${NETNS_HOSTS_DIR:-/tmp/$NETNS_HOSTS_PREFIX-netns}/etc status=0
+  echo "10.77.0.2 $(cut -d' ' -f 1,2 <(ssh-keygen -q -t ed25519 -N '' -f "$folder/other" && cat "$folder/other.pub"))" >"$folder/known"
+  { printf 'Host changed\n HostName 10.77.0.2\n StrictHostKeyChecking yes\n UserKnownHostsFile %s\n' "$folder/known" && cat "$etc/ssh_config"; } >"$folder/config"
+  on a mount --bind "$folder/config" /etc/ssh/ssh_config && begin changed '[redcot-a:1, changed:1]' && finished 5 &&
+    said "ssh-keygen -R '10.77.0.2'" || status=1
+  on a umount /etc/ssh/ssh_config
+  printf 'printf loading...\n' >"$folder/rc" && on b mount --bind "$folder/rc" /root/.bashrc &&
+    begin prints "$(hosts_of a b)" && finished 0 && steps_once 60 && equal_to whole || status=1
+  echo 'exit 3' >"$folder/rc" && begin ends "$(hosts_of a b)" && finished 5 && said 'the login ended with status 3 before redco ran' || status=1
+  on b umount /root/.bashrc
+  return "$status"
+}
+# As machines of a cloud: each has an own network, and Docker's bridge with the same address.
+hosts_docker_without_common_network() {
+  local h k=0 status=0
+  for h in a b; do
+    k=$((k + 1))
+    on "$h" bash -c "ip link add docker0 type bridge; ip addr add 172.17.0.1/16 dev docker0; ip link set docker0 up
+      ip addr flush dev eth0; ip addr add 10.77.0.$k/32 dev eth0; ip route add 10.77.0.0/24 dev eth0 src 10.77.0.$k"
+  done
+  begin docker "$(hosts_of a b)" && finished 0 && said 'no network in common' && steps_once 60 && equal_to whole || status=1
+  k=0
+  for h in a b; do
+    k=$((k + 1))
+    on "$h" bash -c "ip link del docker0; ip addr flush dev eth0; ip addr add 10.77.0.$k/24 dev eth0"
+  done
+  return "$status"
+}
+hosts_model_not_mounted() { # the mount point is there, without the model
+  mkdir -p "$folder/model" && cp -r "$folder/whole/checkpoints/last/." "$folder/model" && on b mount -t tmpfs tmpfs "$folder/model" || return 1
+  sed 's/^model: .*/model: {path: model}/' "$folder/job.yaml" >"$folder/path.yaml"
+  name=path
+  (cd "$folder" && exec "$NET" exec redcot-a "$REDCO" train path.yaml workdir=path "parallel.hosts=$(hosts_of a b)" >path.out 2>path.err </dev/null) &
+  launcher=$!
+  finished 2 && said "host redcot-b: it cannot read $folder/model/config.json: No such file"
+  local status=$?
+  on b umount "$folder/model"
+  return "$status"
+}
 hosts_without_home() {
   (cd "$folder" && env -u HOME "$REDCO" train job.yaml workdir=nohome parallel.n_ranks=2 train.max_steps=4 train.warmup_steps=0 >nohome.out \
     2>nohome.err </dev/null) && [[ -e $folder/nohome/checkpoints/last/model.safetensors ]]
 }
 hosts_without_ssh() {
-  local h i=0 members=()
+  local h i=0 code members=()
   for h in a b c; do on "$h" pkill -x sshd; done
   (umask 077 && head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$folder/key")
   for h in b c; do
@@ -213,8 +268,15 @@ hosts_without_ssh() {
       --key-file key >"member$i.out" 2>"member$i.err" </dev/null) &
     members+=($!)
   done
-  begin joined "" --n-processes 3 --process-id 0 --host0-address redcot-a --key-file key &&
-    within 60 at_step 22 && on b kill -KILL $(pids_on b ranks) && finished 0 && said 'restart 1 of 3' && steps_once 60 || return 1
+  begin joined "" --n-processes 3 --process-id 0 --host0-address redcot-a --key-file key && within 60 at_step 5 || return 1
+  # A process with another number of processes, and one whose number is taken.
+  for h in 4 3; do
+    code=0
+    (cd "$folder" && exec "$NET" exec redcot-d timeout 60 "$REDCO" train job.yaml --n-processes $h --process-id 1 \
+      --host0-address redcot-a --key-file key >"wrong$h.out" 2>"wrong$h.err" </dev/null) || code=$?
+    ((code == 2)) || { say "a process that cannot take part ended with $code" && cat "$folder/wrong$h.err" >&2 && return 1; }
+  done
+  within 60 at_step 22 && on b kill -KILL $(pids_on b ranks) && finished 0 && said 'restart 1 of 3' && steps_once 60 || return 1
   for i in "${members[@]}"; do wait "$i" || return 1; done
 }
 
@@ -227,7 +289,8 @@ part_hosts() {
   "$NET" down && "$NET" up 4 || return 1
   hosts_job
   for check in undisturbed table logins unshared_workdir unreachable_at_the_start killed_rank all_processes_of_a_host stopped_rank \
-    first_rank_cut_and_healed former_start_comes_back elastic spare buddy budget read_only_remount lack_of_memory without_home without_ssh; do
+    first_rank_cut_and_healed former_start_comes_back elastic spare buddy budget read_only_remount lack_of_memory \
+    signal_between_starts hostfile_is_gone logins_that_disturb docker_without_common_network model_not_mounted without_home without_ssh; do
     [[ $check == undisturbed || -z ${ONLY_HOSTS:-} || " $ONLY_HOSTS " == *" $check "* ]] || continue
     say "hosts: $check"
     "hosts_$check" || { failures=$((failures + 1)) && say "FAILED: $check"; }

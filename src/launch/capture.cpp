@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/signals.h"
 #include "base/timing.h"
 #include "launch/child_process.h"
 
@@ -115,24 +116,21 @@ std::vector<Answered> run_all(const std::vector<std::vector<std::string>>& comma
     r->err.out.reset();
     running.push_back(std::move(r));
   };
-  // `late`: it is ended by force.
-  const auto finish = [&](Running& r, bool late) {
+  // `problem`: why it is ended by force; "": it has ended.
+  const auto finish = [&](Running& r, const std::string& problem) {
     Answered& a = out[r.index];
     int status = 0;
-    if (late) kill(-r.pid, SIGKILL);
+    if (!problem.empty()) kill(-r.pid, SIGKILL);
     while (waitpid(r.pid, &status, 0) < 0 && errno == EINTR) {
     }
     a.seconds = wall_seconds() - a.began;
-    a.late = late;
     a.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (late) {
-      a.problem = fmt::format("took longer than {:g} s", limit);
-    } else if (a.code != 0) {
-      a.problem = fmt::format("ended with status {}", a.code);
-    }
+    a.problem = problem.empty() && a.code != 0 ? fmt::format("ended with status {}", a.code) : problem;
   };
   while (next < commands.size() || !running.empty()) {
-    while (next < commands.size() && running.size() < kAtOnce) start(next++);
+    while (next < commands.size() && running.size() < kAtOnce && !end_requested()) start(next++);
+    if (end_requested())
+      for (; next < commands.size(); ++next) out[next].problem = "was not asked";
     std::vector<pollfd> fds;
     for (const auto& r : running) {
       fds.push_back({r->out_ended ? -1 : r->out.in.fd, POLLIN, 0});
@@ -145,10 +143,14 @@ std::vector<Answered> run_all(const std::vector<std::vector<std::string>>& comma
       if (fds[2 * k].revents) a.out += read_some(r.out.in.fd, r.out_ended);
       if (fds[2 * k + 1].revents) a.err += read_some(r.err.in.fd, r.err_ended);
       const bool ended = r.out_ended && r.err_ended;
-      const bool late = !ended && (seconds() > r.deadline || static_cast<i64>(a.out.size()) > max_bytes ||
-                                   static_cast<i64>(a.err.size()) > max_bytes);
-      if (!ended && !late) continue;
-      finish(r, late);
+      const bool big =
+          static_cast<i64>(a.out.size()) > max_bytes || static_cast<i64>(a.err.size()) > max_bytes;
+      a.late = !ended && !big && seconds() > r.deadline;
+      if (!ended && !big && !a.late && !end_requested()) continue;
+      finish(r, ended    ? ""
+                : big    ? fmt::format("wrote more than {} bytes", max_bytes)
+                : a.late ? fmt::format("took longer than {:g} s", limit)
+                         : "was ended by a signal to redco");
       r.pid = -1;
     }
     std::erase_if(running, [](const auto& r) { return r->pid < 0; });

@@ -21,7 +21,8 @@ struct Finished {
 Finished run_to_end(const std::vector<std::string>& argv, const Environment& environment,
                     i64 max_bytes = i64{1} << 26);
 // Runs commands at the same time, at most 64 together, each for at most `seconds` after its start. A command
-// that cannot be started, or that is late, has a `problem`.
+// that cannot be started, that is late, or that writes too much has a `problem`. A signal that was noted
+// (end_requested()) ends all of them.
 struct Answered {
   int code = 0;  // as Finished::code
   std::string out, err;

@@ -63,16 +63,23 @@ void set_ssh_arguments(const LaunchRequest& r, Mpirun& m) {
   set_agent(r, m);
 }
 
-// Open MPI would also try networks that only some hosts have (docker0), and wait for them.
+// Open MPI would also try networks that only some hosts have, or in which all have one address (docker0), and
+// wait for them.
 void set_networks(const LaunchRequest& r, Mpirun& m) {
-  if (r.networks.empty()) return;
+  if (r.networks.empty() && r.left_out.empty()) return;
   const auto given = [&](const char* name) {
     return has(r.environment, (std::string("OMPI_MCA_") + name + "_if_include").c_str()) ||
            has(r.environment, (std::string("OMPI_MCA_") + name + "_if_exclude").c_str());
   };
-  for (const char* part : {"btl_tcp", "oob_tcp"})
-    if (!given(part))
-      m.options.mca[std::string(part) + "_if_include"] = fmt::format("{}", fmt::join(r.networks, ","));
+  for (const std::string part : {"btl_tcp", "oob_tcp"}) {
+    if (given(part.c_str())) continue;
+    // mpirun itself, on a host without ranks, must reach the daemons.
+    if (part == "oob_tcp" && !r.in_networks) continue;
+    if (!r.networks.empty())
+      m.options.mca[part + "_if_include"] = fmt::format("{}", fmt::join(r.networks, ","));
+    else
+      m.options.mca[part + "_if_exclude"] = fmt::format("127.0.0.0/8,{}", fmt::join(r.left_out, ","));
+  }
 }
 
 // Options for other hosts. With them mpirun notices within about fault_timeout that a host has left the

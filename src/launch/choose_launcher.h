@@ -42,6 +42,8 @@ struct LaunchRequest {
       facts;  // of other hosts, by the names in hosts (launch/preflight.h); may be empty
   // Networks for the messages of ranks and daemons, "10.77.0.0/24" (networks_to_choose()); empty: all.
   std::vector<std::string> networks;
+  bool in_networks = true;            // this host, from which the daemons are started, has addresses in them
+  std::vector<std::string> left_out;  // or the ones not to use (networks_to_leave_out())
 };
 
 // Null: the host is unknown here.

@@ -310,7 +310,10 @@ Outcome exec_under_mpirun(const Mpirun& mpirun, const ExecOptions& options) {
   }
   if (outcome.kind != Outcome::Kind::error) outcome.code = code_of(outcome.kind);
   outcome.printed = voice.heard();
-  if (outcome.kind == Outcome::Kind::stopped) outcome.signal = last_signal;
+  if (outcome.kind == Outcome::Kind::stopped) {
+    outcome.signal = last_signal;
+    if (!voice.heard()) messages.write(voice.end_text());
+  }
   add_reports(*server, outcome);
   const std::string message = outcome_message(outcome);
   const bool memory = outcome.kind == Outcome::Kind::memory;

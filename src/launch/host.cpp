@@ -115,9 +115,10 @@ std::vector<Host> parse_names(std::string_view text, const std::string& where) {
     text.remove_prefix(at + 1);
   }
   const std::size_t colon = text.find(':');
-  if (in6_addr address; inet_pton(AF_INET6, std::string(text).c_str(), &address) == 1)
+  const std::string_view inner = text.starts_with('[') ? text.substr(1, text.find(']') - 1) : text;
+  if (in6_addr address; inet_pton(AF_INET6, std::string(inner).c_str(), &address) == 1)
     throw UsageError("{}: '{}' is an IPv6 address; give the host a name, like `node1 slots=8 address={}`",
-                     where, excerpt(text), excerpt(text));
+                     where, excerpt(text), excerpt(inner));
   const int slots = colon == std::string_view::npos ? 1 : parse_slots(text.substr(colon + 1), where);
   std::vector<Host> hosts;
   for (std::string& name : expand_brackets(text.substr(0, colon), where)) {
@@ -186,9 +187,22 @@ class EntryWords {
   int most_ = 0;
 };
 
-std::vector<Host> parse_entry(std::string_view text, const std::string& where) {
+// "slots = 8" as Open MPI also takes it -> "slots=8".
+std::string without_blanks_at_equals(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool blank = text[i] == ' ' || text[i] == '\t';
+    const std::size_t next = text.find_first_not_of(" \t", i);
+    if (blank && ((!out.empty() && out.back() == '=') || (next < text.size() && text[next] == '='))) continue;
+    out += text[i];
+  }
+  return out;
+}
+
+std::vector<Host> parse_entry(std::string_view given, const std::string& where) {
+  const std::string text = without_blanks_at_equals(given);
   const auto words = words_of(text);
-  const std::string_view first = words.empty() ? text : words[0];
+  const std::string_view first = words.empty() ? std::string_view(text) : words[0];
   std::vector<Host> hosts = parse_names(first, where);
   const std::string_view name = first.substr(0, first.find(':'));
   if (hosts[0].login.user.empty() ? name.find('@') != std::string_view::npos : hosts[0].login.user[0] == '-')
@@ -270,6 +284,8 @@ std::vector<Host> parse_hosts(const std::vector<std::string>& entries) {
 std::vector<Host> parse_hostfile(std::string_view text, const std::string& file) {
   HostList list;
   int number = 0;
+  if (constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf"; text.starts_with(kByteOrderMark))
+    text.remove_prefix(kByteOrderMark.size());
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);

@@ -84,10 +84,14 @@ pid_t parent_of(pid_t pid) {
   return static_cast<pid_t>(std::atoi(stat.c_str() + close + 4));
 }
 
+std::string asker_text(pid_t pid) { return fmt::format("{} {}", host_name(), pid); }
+
 // Launchers of trainings on this host that are not ancestors of this process: "process 17 in /work".
 std::vector<std::string> other_trainings() {
   std::set<pid_t> mine;
   for (pid_t p = getpid(); p > 1 && mine.insert(p).second;) p = parent_of(p);
+  const char* const variable = std::getenv(kAskerVariable);
+  const std::string asker = variable ? variable : "";
   std::vector<std::string> out;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
@@ -97,7 +101,7 @@ std::vector<std::string> other_trainings() {
     const std::size_t zero = line.find('\0');
     if (zero == std::string::npos || line.compare(zero + 1, 6, std::string("train\0", 6)) != 0) continue;
     const bool rank = file_text(entry.path() / "environ").find("OMPI_COMM_WORLD_RANK=") != std::string::npos;
-    if (rank) continue;
+    if (rank || asker == asker_text(pid)) continue;
     std::error_code none;
     const auto folder = std::filesystem::read_symlink(entry.path() / "cwd", none);
     out.push_back(fmt::format("process {}{}", pid, none ? "" : " in " + excerpt(folder.string(), 120)));
@@ -142,6 +146,8 @@ std::vector<HostNetwork> own_networks() {
   freeifaddrs(list);
   return out;
 }
+
+std::string asker_of_this_process() { return asker_text(getpid()); }
 
 std::vector<std::string> arguments_of(const HostQuestions& q) {
   std::vector<std::string> out = {"hosts", "--here"};

@@ -43,6 +43,11 @@ struct HostQuestions {
 // The arguments of `redco hosts --here` for them, and back.
 std::vector<std::string> arguments_of(const HostQuestions& q);
 
+// The variable by which the asking process tells a host who it is: "HOST PID". Its own training is not
+// another one.
+inline constexpr const char* kAskerVariable = "REDCO_ASKER";
+std::string asker_of_this_process();
+
 // Of this process. The caller fills version, build ids and mpi, which launch does not see.
 HostReport report_of_this_host(const HostQuestions& questions);
 

@@ -113,8 +113,8 @@ std::string outcome_message(const Outcome& o) {
     case Kind::absent:
       return fmt::format(
           "[fault] no report within {:g} s after the start from {}: the process was not started, is stopped, "
-          "or cannot connect to the launcher; all ranks end. Check the host and its firewall, or raise "
-          "fault.timeout",
+          "or cannot connect to the launcher; all ranks end. Check the host, and that firewalls let all TCP ports "
+          "pass between the hosts of the job; or raise fault.timeout",
           o.seconds, list(o, [](const Place&) { return std::string(); }));
     case Kind::stuck:
       return fmt::format(
@@ -127,7 +127,8 @@ std::string outcome_message(const Outcome& o) {
     case Kind::deadlock:
       return fmt::format(
           "[fault] all ranks have waited for each other for {:g} s: {}; all ranks end. Either the ranks run "
-          "different programs, or the network between their hosts is broken",
+          "different programs, or two hosts cannot connect to each other: firewalls must let all TCP ports pass "
+          "between the hosts of the job",
           o.seconds, list(o, [](const Place& p) {
             return fmt::format("in {}, its wait number {}, {}", p.operation, p.waits, doing(p));
           }));

@@ -7,13 +7,14 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/temporaries.h"
 #include "base/words.h"
 #include "launch/capture.h"
+#include "launch/host_networks.h"
 #include "launch/join/server.h"
 #include "launch/login.h"
 #include "launch/resource_limits.h"
@@ -25,6 +26,9 @@ namespace {
 
 constexpr int kNoFolder = 121, kNoProgram = 122;  // statuses of the command on the host
 constexpr double kMostClock = 5;                  // s
+// The first line of the command on a host. What a login prints before, also without a line break, is not
+// ours.
+constexpr const char* kLoginWorks = "redco: the login works";
 
 // A word of a POSIX shell's command line.
 std::string quoted(const std::string& word) {
@@ -56,8 +60,9 @@ std::string script_of(const LaunchRequest& r, const std::string& program,
     return it == r.environment.end() ? std::string() : it->second;
   };
   std::string s =
-      fmt::format("cd {} || exit {}; [ -x {} ] || exit {}; ", quoted(std::filesystem::current_path()),
-                  kNoFolder, quoted(program), kNoProgram);
+      fmt::format("echo; echo '{}'; cd {} || exit {}; [ -x {} ] || exit {}; ", kLoginWorks,
+                  quoted(std::filesystem::current_path()), kNoFolder, quoted(program), kNoProgram);
+  s += fmt::format("{0}={1}; export {0}; ", kAskerVariable, quoted(asker_of_this_process()));
   const std::string folder = folder_of_mpirun(r);
   s += "REDCO_DAEMON=$(command -v orted || command -v prted";
   for (const char* daemon : {"orted", "prted"})
@@ -83,52 +88,84 @@ class Nonce {
  public:
   explicit Nonce(const std::string& workdir) {
     if (workdir.empty()) return;
-    made_ = !is_folder(workdir);
-    workdir_ = std::filesystem::absolute(workdir).string();
-    make_dirs(workdir_);
+    const std::filesystem::path folder = std::filesystem::absolute(workdir);
+    std::error_code error;
+    for (auto p = folder; p.has_relative_path() && !std::filesystem::exists(p, error); p = p.parent_path())
+      made_.push_back(p);
+    make_dirs(folder);
     value_ = random_key();
-    path_ = join_path(workdir_, ".hosts-" + value_);
+    path_ = join_path(folder, ".hosts-" + value_);
+    add_temporary(path_);
     write_file_durable(path_, value_);
   }
   ~Nonce() {
     if (path_.empty()) return;
     ::unlink(path_.c_str());
-    if (made_) ::rmdir(workdir_.c_str());  // fails where something else was put there
+    forget_temporary(path_);
+    // Fails where something else was put there.
+    for (const std::string& folder : made_) ::rmdir(folder.c_str());
   }
   Nonce(const Nonce&) = delete;
   Nonce& operator=(const Nonce&) = delete;
   HostQuestions questions(const std::vector<std::string>& files) const { return {path_, value_, files}; }
 
  private:
-  std::string workdir_, path_, value_;
-  bool made_ = false;
+  std::string path_, value_;
+  std::vector<std::string> made_;  // the deepest first
 };
 
-void explain(const LaunchRequest& r, const Host& host, const std::string& program, const Answered& got,
-             double limit, HostAnswer& a) {
+// The last line that is not empty, without blanks at its end: before it are banners and warnings.
+std::string last_line(const std::string& text) {
+  std::istringstream lines(text);
+  std::string last;
+  for (std::string line; std::getline(lines, line);) {
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    if (!line.empty()) last = line;
+  }
+  return excerpt(last, 160);
+}
+
+// Sets the failure and the problem of a host without a report.
+void explain(const Host& host, const std::string& program, const Answered& got, double limit, HostAnswer& a) {
+  using Kind = StartFailure::Kind;
   if (got.code == kNotJoined) {
-    a.failure = {StartFailure::Kind::no_connection, a.host, "its process has not joined"};
+    a.failure = {Kind::no_connection, a.host, "its process has not joined"};
     a.problem = fmt::format("host {}: its redco process has not joined, or has left. Start it again", a.host);
     return;
   }
-  if (got.late) {
-    a.failure = {StartFailure::Kind::no_connection, a.host, fmt::format("no answer within {:g} s", limit)};
-  } else if (got.code == kNoFolder) {
-    a.failure = {StartFailure::Kind::no_folder, a.host, std::filesystem::current_path().string()};
-  } else if (got.code == kNoProgram || got.code == 127 || got.code == 126) {
-    a.failure = {StartFailure::Kind::no_program, a.host, program};
+  const bool works = got.out.find(kLoginWorks) != std::string::npos;
+  const std::string text = last_line(got.err);
+  if (got.late && works) {
+    a.failure = {Kind::no_answer, a.host, fmt::format("{:g} s", limit)};
+  } else if (got.late) {
+    a.failure = {Kind::no_connection, a.host, fmt::format("no answer within {:g} s", limit)};
+  } else if (works && got.code == kNoFolder) {
+    a.failure = {Kind::no_folder, a.host, std::filesystem::current_path().string()};
+  } else if (works && (got.code == kNoProgram || got.code == 127 || got.code == 126)) {
+    a.failure = {Kind::no_program, a.host, program};
   } else {
     a.failure = find_start_failure(got.err);
+    // Status 255 is ssh's own.
+    if (a.failure.kind == Kind::unknown && !works && got.code == 255 && a.way == "ssh")
+      a.failure = {Kind::no_connection, a.host, text};
     a.failure.host = a.host;  // ssh's text may have an address or an alias
   }
   a.failure.target = ssh_target(host);
-  if (a.failure.kind == StartFailure::Kind::unknown && !is_here(r, a.host)) {
-    std::string text = got.err.substr(0, got.err.find('\n'));
-    a.problem = fmt::format("host {}: `redco hosts --here` {}{}. Check `ssh {} {} env`", a.host, got.problem,
-                            text.empty() ? "" : ": " + excerpt(text, 160), a.failure.target, program);
+  if (a.failure.kind != Kind::unknown) {
+    a.problem = start_failure_message(a.failure);
     return;
   }
-  a.problem = start_failure_message(a.failure);
+  const std::string how =
+      (got.problem.empty() ? "ended without a report" : got.problem) + (text.empty() ? "" : ": " + text);
+  const std::string check = a.way == "ssh" ? fmt::format("`ssh {} {} env`", a.failure.target, program)
+                                           : fmt::format("`{} env` there", program);
+  if (works)
+    a.problem = fmt::format("host {}: `redco hosts --here` {}. Check {}", a.host, how, check);
+  else
+    a.problem = fmt::format(
+        "host {}: the login {} before redco ran. A start file of its shell (~/.bashrc) may end or replace the "
+        "command, or write too much; check {}",
+        a.host, how, check);
 }
 
 }  // namespace
@@ -212,53 +249,22 @@ std::vector<HostAnswer> ask_hosts(const LaunchRequest& r, const PreflightNeeds& 
       }
       continue;
     }
-    explain(r, needs.hosts[i], program, got, limit, a);
+    explain(needs.hosts[i], program, got, limit, a);
   }
   return out;
 }
 
-std::vector<std::string> networks_to_choose(const std::vector<HostAnswer>& answers) {
-  std::map<std::string, std::set<std::string>> addresses;  // network -> addresses of its hosts
-  std::set<std::string> all;
-  std::size_t n = 0;
-  for (const HostAnswer& a : answers) {
-    if (!a.report) continue;
-    ++n;
-    for (const HostNetwork& net : a.report->networks)
-      if (net.address.find(':') == std::string::npos) {
-        addresses[net.network()].insert(net.address);
-        all.insert(net.network());
-      }
-  }
-  std::vector<std::string> common;
-  // A network of which several hosts have the same address is one of each host alone (docker0, virbr0).
-  for (const auto& [network, hosts] : addresses)
-    if (hosts.size() == n) common.push_back(network);
-  return n < 2 || common.size() == all.size() ? std::vector<std::string>{} : common;
-}
-
 namespace {
-
-bool has_common_network(const std::vector<HostAnswer>& answers) {
-  std::set<std::string> machines, networks;
-  for (const HostAnswer& a : answers)
-    if (a.report) {
-      machines.insert(a.report->facts.name);
-      for (const HostNetwork& net : a.report->networks) networks.insert(net.network());
-    }
-  if (machines.size() < 2) return true;
-  return std::any_of(networks.begin(), networks.end(), [&](const std::string& network) {
-    return std::all_of(answers.begin(), answers.end(), [&](const HostAnswer& a) {
-      return !a.report || std::any_of(a.report->networks.begin(), a.report->networks.end(),
-                                      [&](const HostNetwork& n) { return n.network() == network; });
-    });
-  });
-}
 
 // "0.2.0, program 1f3a5c7d, library 9e0b1f3a"
 std::string build_of(const std::string& version, const std::string& program, const std::string& library) {
   return fmt::format("{}{}program {}, library {}", version, version.empty() ? "" : ", ", program.substr(0, 8),
                      library.substr(0, 8));
+}
+
+std::string cannot_read(const std::string& what) {
+  return fmt::format(
+      "it cannot read {}. Put the files on a file system that all hosts share, or copy them there", what);
 }
 
 void compare(const PreflightNeeds& needs, const HostAnswer& a, int slots, bool first,
@@ -277,13 +283,18 @@ void compare(const PreflightNeeds& needs, const HostAnswer& a, int slots, bool f
         "Open MPI's program orted (version 5: prted) is not there. Install it: apt-get install openmpi-bin");
   if (!r.workdir.empty())
     fails(fmt::format("{}: {}. Put workdir on a file system that all hosts share", needs.workdir, r.workdir));
+  std::string unreadable;
+  std::size_t n_unreadable = 0;
   for (const auto& [path, why] : r.files) {
+    const std::string text = fmt::format("{}: {}", path, why);
     const bool data = std::find(needs.data.begin(), needs.data.end(), path) != needs.data.end();
-    const std::string text = fmt::format(
-        "it cannot read {}: {}. Put the file on a file system that all hosts share, or copy it there", path,
-        why);
-    data && !first ? notes(text) : fails(text);
+    if (data)
+      first ? fails(cannot_read(text)) : notes(cannot_read(text));
+    else if (++n_unreadable == 1)
+      unreadable = text;
   }
+  if (n_unreadable > 1) unreadable += fmt::format(", and {}", counted(n_unreadable - 1, "more file"));
+  if (n_unreadable > 0) fails(cannot_read(unreadable));
   // A connection for each rank, and a pipe to each host for its keeper.
   const i64 open_files = needs.n_ranks + static_cast<i64>(needs.hosts.size()) + kOtherOpenFiles;
   if (r.open_files >= 0 && r.open_files < open_files)
@@ -293,11 +304,11 @@ void compare(const PreflightNeeds& needs, const HostAnswer& a, int slots, bool f
         r.open_files, needs.n_ranks, needs.hosts.size(), open_files));
   const i64 memory = needs.memory_per_rank * slots;
   if (memory > r.memory_available)
-    fails(
-        fmt::format("{} need {} by the plan, and {} are available. Give the host fewer slots, or use more "
-                    "model shards",
-                    counted(slots, "rank"), human_bytes(static_cast<u64>(memory)),
-                    human_bytes(static_cast<u64>(r.memory_available))));
+    fails(fmt::format(
+        "{} {} {} by the plan, and {} are available. Give the host fewer slots, or use more "
+        "model shards",
+        counted(slots, "rank"), slots == 1 ? "needs" : "need", human_bytes(static_cast<u64>(memory)),
+        human_bytes(static_cast<u64>(r.memory_available))));
   if (const int threads = slots * std::max(1, needs.threads_per_rank); threads > r.facts.cores)
     notes(fmt::format("{} with {} each share {}. Lower its slots or parallel.threads_per_rank",
                       counted(slots, "rank"), counted(std::max(1, needs.threads_per_rank), "thread"),
@@ -314,12 +325,28 @@ void compare(const PreflightNeeds& needs, const HostAnswer& a, int slots, bool f
 
 std::vector<HostFinding> findings(const PreflightNeeds& needs, const std::vector<HostAnswer>& answers) {
   std::vector<HostFinding> out;
+  std::map<std::string, const HostAnswer*> names;  // the first host of each name
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const HostAnswer& a = answers[i];
-    if (a.report)
-      compare(needs, a, i < needs.hosts.size() ? needs.hosts[i].slots : 1, i == 0, out);
-    else
+    if (!a.report) {
       out.push_back({a.host, a.problem, true});
+      continue;
+    }
+    compare(needs, a, i < needs.hosts.size() ? needs.hosts[i].slots : 1, i == 0, out);
+    const auto [first, is_new] = names.emplace(a.report->facts.name, &a);
+    if (is_new) continue;
+    if (same_machine(*first->second->report, *a.report))
+      out.push_back({a.host,
+                     fmt::format("it is the same machine as host {}. Name it once, with all its slots",
+                                 first->second->host),
+                     false});
+    else
+      out.push_back(
+          {a.host,
+           fmt::format("it calls itself {}, as host {} does, so their memory counts as that of one host. "
+                       "Give each host its own name: hostnamectl set-hostname NAME",
+                       a.report->facts.name, first->second->host),
+           false});
   }
   if (!has_common_network(answers))
     out.push_back(

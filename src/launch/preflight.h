@@ -49,10 +49,6 @@ std::vector<HostAnswer> ask_hosts(const LaunchRequest& request, const PreflightN
 // What is wrong, in the order of the hosts. Pure.
 std::vector<HostFinding> findings(const PreflightNeeds& needs, const std::vector<HostAnswer>& answers);
 
-// The networks in which the hosts have different addresses, as "10.77.0.0/24"; empty if none, or if each
-// host has only common networks, so that nothing must be chosen. Pure.
-std::vector<std::string> networks_to_choose(const std::vector<HostAnswer>& answers);
-
 // Lines for `redco hosts`: a table, and the findings below it. And the same as JSON.
 std::string preflight_text(const PreflightNeeds& needs, const std::vector<HostAnswer>& answers);
 std::string preflight_json(const PreflightNeeds& needs, const std::vector<HostAnswer>& answers);

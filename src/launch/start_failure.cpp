@@ -47,11 +47,10 @@ bool is_start_failure_line(std::string_view line) {
                                                            "Connection to ",
                                                            "Connection closed by ",
                                                            "Connection reset by "};
-  static constexpr std::array<std::string_view, 9> kParts{
-      "Permission denied (",      "Host key verification failed",
-      " host key is known for ",  "orted: command not found",
-      "orted: not found",         "orted: No such file",
-      "prted: command not found", "prted: not found",
+  static constexpr std::array<std::string_view, 10> kParts{
+      "Permission denied (",     "Host key verification failed", " has changed and you have requested",
+      " host key is known for ", "orted: command not found",     "orted: not found",
+      "orted: No such file",     "prted: command not found",     "prted: not found",
       "prted: No such file"};
   return std::any_of(kBegins.begin(), kBegins.end(),
                      [&](std::string_view b) { return line.starts_with(b); }) ||
@@ -73,6 +72,11 @@ StartFailure find_start_failure(std::string_view text) {
     return {Kind::no_connection, host, "Connection timed out"};
   if (const std::string_view line = line_with(text, "Permission denied ("); !line.empty())
     return {Kind::denied, host_that_denies(line), ""};
+  if (const std::string_view line = line_with(text, " has changed and you have requested"); !line.empty()) {
+    const std::string known = between(line, "Host key for ", " ");
+    // "[node2]:2222" with another port than 22.
+    return {Kind::changed_key, known.starts_with('[') ? between(known, "[", "]") : known, known};
+  }
   if (text.find("Host key verification failed") != kNone)
     return {Kind::unknown_key, between(text, "key is known for ", " \n"), ""};
   for (const char* broken : {"Connection closed by ", "Connection reset by "})
@@ -116,6 +120,16 @@ std::string start_failure_message(const StartFailure& f) {
     case Kind::unknown_key:
       return fmt::format("{}: ssh does not know its key. Run `ssh {} true` once and accept the key",
                          host_or(f.host, "a host"), target);
+    case Kind::changed_key:
+      return fmt::format(
+          "{}: its key is not the one that ssh knows. Either the host was installed again, or another machine has "
+          "its name or address. If it is the right one, run `ssh-keygen -R '{}'`, then `ssh {} true` once",
+          host_or(f.host, "a host"), f.what.empty() ? name : f.what, target);
+    case Kind::no_answer:
+      return fmt::format(
+          "host {}: ssh connects, but no answer within {}. A file system there may hang, or the host may be "
+          "overloaded: check `ssh {} ls` of the working folder, workdir and the model",
+          f.host, f.what, target);
     case Kind::no_open_mpi:
       return fmt::format(
           "{} lacks Open MPI (its program orted; version 5: prted). Install it there: apt-get install "
@@ -144,7 +158,8 @@ std::string start_failure_message(const StartFailure& f) {
 }
 
 bool may_answer_later(const StartFailure& f) {
-  return f.kind == StartFailure::Kind::unknown || f.kind == StartFailure::Kind::no_connection;
+  using Kind = StartFailure::Kind;
+  return f.kind == Kind::unknown || f.kind == Kind::no_connection || f.kind == Kind::no_answer;
 }
 
 }  // namespace redco

@@ -14,6 +14,8 @@ struct StartFailure {
     no_connection,  // ssh cannot connect
     denied,         // ssh asks for a password
     unknown_key,    // ssh does not know the host's key
+    changed_key,    // ssh knows another key of the host; `what`: its name in known_hosts, or ""
+    no_answer,      // ssh reaches the host, but a command there does not end within `what`
     no_open_mpi,    // the host has no orted
     no_program,     // the host cannot run `what`
     no_folder,      // the host has no folder `what`

@@ -320,8 +320,9 @@ int run_rank(std::unique_ptr<Group> world, const RunRequest& request, const Reso
 // Prints the message of an immediate end directly to stderr: a lock of the log may be held.
 void print_end(const std::string& message) {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
-  const std::string text =
-      std::getenv(kMarkErrors) ? marked(message, rank ? std::atoi(rank) : 0) : "redco: " + message + "\n";
+  const std::string text = std::getenv(kMarkErrors)
+                               ? marked_end("redco: " + message, rank ? std::atoi(rank) : 0)
+                               : "redco: " + message + "\n";
   write_stderr(text);
   if (const std::string workdir = history_folder().get(); !workdir.empty())
     ckpt::append_run_event(workdir,
@@ -350,14 +351,9 @@ int launch_job(RunRequest& request, const ResolvedJob& resolved, LaunchRequest l
                     .restarts = request.restarts});
 }
 
-// A job with one process per host. Process 0 launches it; the others run what its mpirun needs on their
-// hosts.
-int run_joined(RunRequest request, const std::function<int(Run&)>& body) {
-  const JoinPlace place = *request.join;
-  request.join.reset();
-  const std::string key = job_key(request.key_file);
-  info("[join] process {} of {} ({})", place.process_id, place.n_processes, place.source);
-  if (place.process_id > 0) return run_member(place, key, kJoinSeconds);
+// Process 0 of a job with one process per host.
+int run_process0(RunRequest& request, const JoinPlace& place, JoinServer& server,
+                 const std::function<int(Run&)>& body) {
   JobConfig job = request.job();
   if (!job.parallel.hosts.empty() || job.parallel.hostfile)
     throw UsageError(
@@ -367,9 +363,8 @@ int run_joined(RunRequest request, const std::function<int(Run&)>& body) {
     throw UsageError("[join] parallel.n_ranks={} cannot be shared by {} processes; use a multiple of it",
                      ranks, n);
   const i64 slots = ranks > 0 ? ranks / n : std::max<i64>(1, mp % n == 0 ? mp / n : 1);
-  JoinServer server(place, key);
-  server.set_code(static_cast<int>(ExitCode::rank_failed));  // of an exception
   info("[join] waiting for {} to join on port {}", counted(n - 1, "host"), server.port());
+  defer_end();  // a signal must not leave the others waiting
   for (const std::string& host : server.wait_for_all(kJoinSeconds))
     job.parallel.hosts.push_back(fmt::format("{}:{}", host, slots));
   // mpirun asks redco to run its daemons on the other hosts, all of them from here.
@@ -379,9 +374,26 @@ int run_joined(RunRequest request, const std::function<int(Run&)>& body) {
   const ResolvedJob resolved(std::move(job));
   LaunchRequest launch = launch_request(resolved.job());
   launch.joined = true;
-  const int code = launch_job(request, resolved, std::move(launch), body);
-  server.set_code(code);
-  return code;
+  return launch_job(request, resolved, std::move(launch), body);
+}
+
+// A job with one process per host. Process 0 launches it; the others run what its mpirun needs on their
+// hosts, and end with its code.
+int run_joined(RunRequest request, const std::function<int(Run&)>& body) {
+  const JoinPlace place = *request.join;
+  request.join.reset();
+  const std::string key = job_key(request.key_file);
+  info("[join] process {} of {} ({})", place.process_id, place.n_processes, place.source);
+  if (place.process_id > 0) return run_member(place, key, kJoinSeconds);
+  JoinServer server(place, key);
+  try {
+    const int code = run_process0(request, place, server, body);
+    server.set_code(code);
+    return code;
+  } catch (const std::exception& e) {
+    server.set_code(report_of(e).code);
+    throw;
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "run/supervise.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <filesystem>
@@ -12,11 +13,15 @@
 #include "base/kept_memory.h"
 #include "base/lease.h"
 #include "base/log.h"
+#include "base/signals.h"
+#include "base/terminal.h"
+#include "base/timing.h"
 #include "base/words.h"
 #include "ckpt/publish.h"
 #include "comm/mpi_library.h"
 #include "launch/child_process.h"
 #include "launch/exec.h"
+#include "launch/host_networks.h"
 #include "launch/keepers.h"
 #include "launch/rank_errors.h"
 #include "launch/supervisor.h"
@@ -135,8 +140,10 @@ class Launcher {
   }
 
   int run() {
+    defer_end();  // between two starts too, the history must have the end
     for (;;) {
       Outcome outcome = start();
+      if (cut_) return end_between_starts(outcome);
       if (outcome.kind == Kind::error && outcome.code == static_cast<int>(ExitCode::doesnt_fit) &&
           !missing_.empty())
         outcome = wait_for_all_hosts();
@@ -150,12 +157,31 @@ class Launcher {
       }
       if (r.shrinks_batch) per_device_ = rows_per_device() / 2;
       announce(outcome, r, newest);
-      std::this_thread::sleep_for(std::chrono::duration<double>(r.wait));
+      for (const double began = seconds(); seconds() - began < r.wait && !end_requested();)
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      if (end_requested()) return end_between_starts(outcome);
     }
   }
 
  private:
-  // One start of the ranks.
+  // A signal came while no ranks ran. `last`: of the last start.
+  int end_between_starts(const Outcome& last) const {
+    const std::string signal = signal_text(end_requested());
+    const i64 newest = newest_checkpoint(workdir_);
+    write_stderr(starts_ == 0
+                     ? fmt::format("redco: stopped by {}; nothing had to be saved\n", signal)
+                     : fmt::format("redco: stopped by {} before the next start; the same command {}\n",
+                                   signal,
+                                   newest >= 0 ? fmt::format("resumes from the checkpoint of step {}", newest)
+                                               : "starts from the beginning"));
+    if (starts_ > 0 && rules_.max_restarts > 0 && ckpt::run_history_size(workdir_) > 0)
+      ckpt::append_run_event(workdir_, {.kind = ckpt::RunEvent::Kind::stopped,
+                                        .step = std::max(newest, last.step),
+                                        .reason = signal + " before the next start"});
+    return static_cast<int>(ExitCode::interrupted);
+  }
+
+  // One start of the ranks. A noted signal ends it before the ranks start, without an outcome.
   Outcome start() {
     grows_ = false;
     missing_.clear();
@@ -166,6 +192,8 @@ class Launcher {
     } else {
       check_allocation(launch.environment);
     }
+    cut_ = end_requested() != 0;
+    if (cut_) return {};
     const LaunchPlan plan = plan_launch(launch);
     if (starts_ == 0) n_ranks_ = plan.n_ranks;
     job = job_of_start(plan, launch);
@@ -212,7 +240,12 @@ class Launcher {
   std::optional<Outcome> choose_hosts(LaunchRequest& launch) {
     PreflightNeeds needs = preflight_needs(given_.job(), hosts_, total_slots(hosts_));
     if (!options_.restarts) needs.workdir.clear();  // only a training writes there
+    // As they were at the first start: somebody may change or remove a hostfile meanwhile.
+    launch.hosts.clear();
+    launch.hostfile.reset();
+    for (const Host& h : hosts_) launch.hosts.push_back(text_of(h));
     const auto answers = ask_hosts(launch, needs, program_path(), preflight_seconds(given_.job()));
+    if (end_requested()) return std::nullopt;
     std::vector<Host> good, bad;
     std::string lines;
     StartFailure failure;
@@ -234,19 +267,24 @@ class Launcher {
       if (answers[i].report) launch.facts[hosts_[i].name] = answers[i].report->facts;
     }
     launch.networks = networks_to_choose(answers);
+    launch.in_networks = is_in(own_networks(), launch.networks);
+    launch.left_out = networks_to_leave_out(answers);
     if (bad.empty()) {
       supervisor_.hosts_answered();
       return std::nullopt;
     }
     if (starts_ == 0) throw Error(answered ? ExitCode::usage : ExitCode::rank_failed, "[hosts] " + lines);
+    for (std::size_t at = 0; at < lines.size();) {
+      const std::size_t end = std::min(lines.find('\n', at), lines.size());
+      warn("[hosts] {}", lines.substr(at, end - at));
+      at = end + 1;
+    }
     const i64 mp = launch.n_model_shards, slots = total_slots(good);
     const i64 n = slots >= n_ranks_ ? n_ranks_ : elastic_ ? slots / mp * mp : 0;
     if (n < mp) {
-      for (std::size_t at = 0; at < lines.size();) {
-        const std::size_t end = std::min(lines.find('\n', at), lines.size());
-        warn("[hosts] {}", lines.substr(at, end - at));
-        at = end + 1;
-      }
+      if (elastic_)
+        warn("[fault] the other hosts have {}, and a copy of the model needs {} (parallel.n_model_shards)",
+             counted(slots, "slot"), counted(mp, "rank"));
       Outcome o;
       o.kind = Kind::no_start;
       o.start = failure;
@@ -255,13 +293,12 @@ class Launcher {
       return o;
     }
     launch.hosts.clear();
-    launch.hostfile.reset();
     for (const Host& h : good) launch.hosts.push_back(text_of(h));
     launch.n_ranks = n;
     if (n < n_ranks_) {
       missing_ = bad;
-      warn("[fault] without {}: {} ranks of {}, dp {} instead of {}, until it can run ranks again",
-           names_of(bad), n, n_ranks_, n / mp, n_ranks_ / mp);
+      warn("[fault] without {}: {} of {}, dp {} instead of {}, until it can run ranks again", names_of(bad),
+           counted(n, "rank"), n_ranks_, n / mp, n_ranks_ / mp);
     } else {
       warn("[fault] without {}: the other hosts have slots for all {} ranks", names_of(bad), n);
     }
@@ -346,6 +383,7 @@ class Launcher {
   RestartRules rules_{.max_restarts = 0};
   Supervisor supervisor_{rules_};
   bool elastic_ = false, grows_ = false, buddy_ = false;
+  bool cut_ = false;                  // a signal ended a start before its ranks
   std::unique_ptr<Keepers> keepers_;  // of the buddy checkpoints
   int starts_ = 0;
   i64 n_ranks_ = 0;            // of the first start
@@ -354,6 +392,18 @@ class Launcher {
 };
 
 }  // namespace
+
+std::vector<std::string> files_of_model(const std::string& path) {
+  if (!is_folder(path)) return {path};
+  constexpr std::size_t kMostFiles = 64;  // all are words of one command
+  std::vector<std::string> out;
+  for (const std::string& name : list_dir(path))
+    for (const char* end : {".json", ".safetensors", ".bin", ".model", ".txt", ".jinja"})
+      if (name.ends_with(end)) out.push_back(join_path(path, name));
+  std::sort(out.begin(), out.end());
+  if (out.size() > kMostFiles) out.resize(kMostFiles);
+  return out.empty() ? std::vector<std::string>{path} : out;
+}
 
 PreflightNeeds preflight_needs(const JobConfig& job, const std::vector<Host>& hosts, i64 n_ranks) {
   PreflightNeeds n;
@@ -364,7 +414,9 @@ PreflightNeeds preflight_needs(const JobConfig& job, const std::vector<Host>& ho
   const auto add = [](std::vector<std::string>& to, const std::string& path) {
     if (!path.empty() && exists(path)) to.push_back(std::filesystem::absolute(path).string());
   };
-  if (job.model.path) add(n.files, *job.model.path);
+  for (const auto& path : {job.model.path, job.model.tokenizer})
+    for (const std::string& file : path ? files_of_model(*path) : std::vector<std::string>{})
+      add(n.files, file);
   // Other files are usually in the same folder.
   if (const auto files = job.data.files(false); !files.empty()) add(n.data, files[0]);
   n.program = program_build_id();

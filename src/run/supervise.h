@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "job/resolved_job.h"
 #include "launch/choose_launcher.h"
@@ -20,6 +21,9 @@ struct SuperviseOptions {
 // launch.mpirun is set. Error of the first start if hosts cannot run the ranks: one line for each failure.
 int supervise(const ResolvedJob& job, LaunchRequest launch, const SuperviseOptions& options);
 
+// The files of a model's or tokenizer's folder that each rank reads, at most 64: a host may have the folder
+// without them, as an empty mount point. The path itself if it is another folder or a file.
+std::vector<std::string> files_of_model(const std::string& path);
 // What the preflight asks for; `hosts`: with the ranks of each as slots.
 PreflightNeeds preflight_needs(const JobConfig& job, const std::vector<Host>& hosts, i64 n_ranks);
 // Seconds that a host has for its answer.

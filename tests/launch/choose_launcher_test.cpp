@@ -372,8 +372,15 @@ TEST(PlanLaunch, NetworksOfAllHostsGoToMpirun) {
   r.networks = {"10.0.0.0/16", "10.1.0.0/16"};
   EXPECT_THAT(line(plan_launch(r)), HasSubstr("--mca btl_tcp_if_include 10.0.0.0/16,10.1.0.0/16"));
   EXPECT_THAT(line(plan_launch(r)), HasSubstr("--mca oob_tcp_if_include 10.0.0.0/16,10.1.0.0/16"));
+  r.in_networks = false;  // started on a host outside of them
+  EXPECT_THAT(line(plan_launch(r)), testing::Not(HasSubstr("oob_tcp_if_include")));
+  r.in_networks = true;
   r.environment["OMPI_MCA_btl_tcp_if_include"] = "eth7";  // the user's choice
   EXPECT_THAT(line(plan_launch(r)), testing::Not(HasSubstr("btl_tcp_if_include")));
+  r.networks.clear();
+  r.left_out = {"172.17.0.0/16"};
+  EXPECT_THAT(line(plan_launch(r)), testing::Not(HasSubstr("btl_tcp_if_exclude")));
+  EXPECT_THAT(line(plan_launch(r)), HasSubstr("--mca oob_tcp_if_exclude 127.0.0.0/8,172.17.0.0/16"));
 }
 
 TEST(Mpirun, InputAndProgram) {

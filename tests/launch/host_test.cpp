@@ -46,7 +46,11 @@ TEST(Host, EntriesMaySayHowSshReachesThem) {
   EXPECT_THAT(parse_hosts({"n2 address=fd00::7", text_of({"n3"})}), ElementsAre(six, Host{"n3"}));
   EXPECT_THAT(parse_hostfile("m[1-2] slots=2 user=bo # all\n", "h"),
               ElementsAre(Host{"m1", 2, {.user = "bo"}}, Host{"m2", 2, {.user = "bo"}}));
+  // As Windows' editors and Open MPI's parser have it.
+  EXPECT_THAT(parse_hostfile("\xef\xbb\xbfm1 slots = 2\r\n\r\nm2 slots= 3 user =bo\r\n", "h"),
+              ElementsAre(Host{"m1", 2}, Host{"m2", 3, {.user = "bo"}}));
   const auto message = [](std::string bad) { return usage_error([&] { parse_hosts({bad}); }); };
+  EXPECT_THAT(message("[fd00::7]:4"), HasSubstr("like `node1 slots=8 address=fd00::7`"));
   EXPECT_THAT(message("a b"), HasSubstr("parallel.hosts[0]: 'b' is unknown; expected name or name:slots"));
   EXPECT_THAT(message("fd00::7"),
               HasSubstr("IPv6 address; give the host a name, like `node1 slots=8 address=fd00::7`"));

@@ -12,6 +12,7 @@
 #include "base/process.h"
 #include "base/timing.h"
 #include "launch/join/channel.h"
+#include "launch/join/hello.h"
 #include "launch/join/member.h"
 #include "launch/join/server.h"
 #include "launch/join/starter.h"
@@ -22,6 +23,7 @@
 namespace redco {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using FrameKind = Channel::Kind;
 using ChannelRole = Channel::Role;
@@ -180,7 +182,8 @@ TEST(JoinPlace, FromOptionsAndStarters) {
 
 // Process 0 here, process 1 in a child with another host name for the test.
 TEST(Join, AnAgentRunsCommandsOnTheHostOfAnotherProcess) {
-  JoinPlace place{.n_processes = 2, .process_id = 0, .host0 = "127.0.0.1", .port = 0, .source = ""};
+  JoinPlace place{
+      .n_processes = 2, .process_id = 0, .host0 = "127.0.0.1", .port = 0, .source = "", .job = ""};
   JoinServer server(place, kKey);
   std::optional<Channel> member;
   std::thread other([&] {
@@ -189,7 +192,7 @@ TEST(Join, AnAgentRunsCommandsOnTheHostOfAnotherProcess) {
       usleep(20000);
       if (auto c = Channel::open(t, kKey, ChannelRole::member, 2)) member.emplace(std::move(*c));
     }
-    if (member) member->send(FrameKind::hello, "1\nfar");
+    if (member) member->send(FrameKind::hello, to_text({1, 2, "far", "x", ""}));
   });
   EXPECT_EQ(server.wait_for_all(5), (std::vector<std::string>{host_name(), "far"}));
   other.join();
@@ -211,8 +214,82 @@ TEST(Join, AnAgentRunsCommandsOnTheHostOfAnotherProcess) {
   unsetenv(kAgentVariable);
 }
 
+// A process that sends this hello to the server; then it answers nothing.
+std::optional<Channel> joined(const JoinServer& server, const JoinHello& hello) {
+  Fd t(connect_to(fmt::format("127.0.0.1:{}", server.port())));
+  usleep(50000);
+  auto c = Channel::open(t, kKey, ChannelRole::member, 2);
+  if (c) c->send(FrameKind::hello, to_text(hello));
+  return c;
+}
+// Beats until the server refuses the process, for at most `limit` s. "": it did not.
+std::string refusal(Channel& c, double limit, Channel* other = nullptr) {
+  for (const double began = seconds(); seconds() - began < limit; usleep(100000)) {
+    if (other) other->send(FrameKind::alive, "");
+    const bool open = c.receive();
+    while (const auto f = c.next())
+      if (f->kind == FrameKind::refused) return f->body;
+    if (!open) return "closed";
+  }
+  return "";
+}
+
+TEST(Join, AProcessWithAnotherNumberOfProcessesIsRefused) {
+  JoinServer server({.n_processes = 2, .process_id = 0, .host0 = "h", .port = 0, .source = "", .job = ""},
+                    kKey);
+  const JoinPlace wrong{.n_processes = 3,
+                        .process_id = 2,
+                        .host0 = "127.0.0.1",
+                        .port = server.port(),
+                        .source = "",
+                        .job = ""};
+  EXPECT_THAT(usage_error([&] { run_member(wrong, kKey, 20); }),
+              AllOf(HasSubstr("process 2 on " + host_name() + " has --n-processes 3"),
+                    HasSubstr("process 0 has --n-processes 2")));
+  auto old = joined(server, {7, 2, "far", "x", ""});
+  ASSERT_TRUE(old);
+  EXPECT_THAT(refusal(*old, 5), HasSubstr("--process-id 7, expected 1 to 1"));
+  EXPECT_THAT(why_refused(parse_hello("1\nfar"), wrong), HasSubstr("another version of redco"));
+}
+
+TEST(Join, ANumberThatIsGivenTwiceIsRefusedWhileTheFirstAnswers) {
+  JoinServer server({.n_processes = 3, .process_id = 0, .host0 = "h", .port = 0, .source = "", .job = ""},
+                    kKey);
+  auto first = joined(server, {1, 3, "near", "x", ""});
+  ASSERT_TRUE(first);
+  usleep(300000);
+  auto second = joined(server, {1, 3, "far", "y", ""});
+  ASSERT_TRUE(second);
+  EXPECT_THAT(refusal(*second, 5, &*first),
+              HasSubstr("two processes have --process-id 1: one on near, one on far"));
+  // Its host has died: it is silent.
+  auto third = joined(server, {1, 3, "spare", "z", ""});
+  ASSERT_TRUE(third);
+  EXPECT_EQ(refusal(*third, 7), "");
+  auto again = joined(server, {1, 3, "spare", "z", ""});  // the same process after a lost connection
+  ASSERT_TRUE(again);
+  EXPECT_EQ(refusal(*again, 2), "");
+}
+
+TEST(JoinPlace, OfTorchrun) {
+  Environment e = {{"MASTER_ADDR", "m"}, {"MASTER_PORT", "29500"}, {"WORLD_SIZE", "2"}, {"RANK", "1"}};
+  EXPECT_EQ(incomplete_place(e), "");
+  e["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+  EXPECT_EQ(join_place({}, e)->port, kJoinPort);  // torchrun listens on the other one
+  EXPECT_EQ(join_place({.host0_port = 7}, e)->port, 7);
+  e["LOCAL_WORLD_SIZE"] = "2";
+  EXPECT_THAT(usage_error([&] { join_place({}, e); }), HasSubstr("--nproc-per-node=1"));
+  e.erase("RANK");
+  EXPECT_FALSE(join_place({}, e));
+  EXPECT_THAT(incomplete_place(e), HasSubstr("RANK is not set"));
+  e["PET_NNODES"] = "2";
+  EXPECT_THAT(incomplete_place(e), HasSubstr("PET_NODE_RANK is not set"));
+  EXPECT_EQ(incomplete_place({{"MASTER_ADDR", "m"}}), "");
+}
+
 TEST(Join, MissingProcessesAreNamed) {
-  JoinServer server({.n_processes = 3, .process_id = 0, .host0 = "h", .port = 0, .source = ""}, kKey);
+  JoinServer server({.n_processes = 3, .process_id = 0, .host0 = "h", .port = 0, .source = "", .job = ""},
+                    kKey);
   EXPECT_THAT(error_text<Error>([&] { server.wait_for_all(0.1); }),
               HasSubstr("2 of 3 processes have not joined within 0.1 s: --process-id 1, 2."));
 }

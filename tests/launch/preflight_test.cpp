@@ -8,7 +8,9 @@
 #include <fstream>
 
 #include "base/file.h"
+#include "base/process.h"
 #include "launch/child_process.h"
+#include "launch/host_networks.h"
 #include "launch/slurm.h"
 #include "support/error_text.h"
 #include "support/temp_dir.h"
@@ -118,7 +120,11 @@ TEST(Preflight, EachFailureNamesHostValueAndRemedy) {
   EXPECT_THAT(text_of(about([](HostAnswer& a) {
                 a.report->files = {{"/models/x", "No such file"}};
               })),
-              HasSubstr("fails b: it cannot read /models/x: No such file"));
+              HasSubstr("fails b: it cannot read /models/x: No such file. Put"));
+  EXPECT_THAT(text_of(about([](HostAnswer& a) {
+                a.report->files = {{"/models/x", "No such file"}, {"/models/y", "No such file"}};
+              })),
+              HasSubstr("fails b: it cannot read /models/x: No such file, and 1 more file. Put the files"));
   PreflightNeeds n = needs();
   n.memory_per_rank = i64{9} << 30;
   EXPECT_THAT(text_of(about([](HostAnswer&) {}, n)),
@@ -159,8 +165,35 @@ TEST(Preflight, NetworksThatOnlySomeHostsHaveAreLeftOut) {
   for (HostAnswer& a : all) a.report->networks.push_back({"docker0", "172.17.0.1", 16});
   EXPECT_THAT(networks_to_choose(all), ElementsAre("10.0.0.0/24"));
   for (HostAnswer& a : all) a.report->networks.pop_back();
+  EXPECT_TRUE(is_in({{"eth0", "10.0.0.77", 24}}, {"10.0.0.0/24"}));
+  EXPECT_FALSE(is_in({{"eth0", "192.168.0.1", 24}}, {"10.0.0.0/24"}));
   all[1].report->networks.push_back({"eth1", "10.9.0.2", 16});
   EXPECT_THAT(networks_to_choose(all), ElementsAre("10.0.0.0/24"));
+}
+
+// Machines of a cloud: each has an own network, and Docker's bridge with the same address.
+TEST(Preflight, NetworksWithTheSameAddressOnAllHostsAreLeftOut) {
+  std::vector<HostAnswer> all = {answer("a"), answer("b")};
+  for (HostAnswer& a : all) a.report->networks[0].prefix = 32;
+  EXPECT_THAT(networks_to_leave_out(all), ElementsAre());
+  for (HostAnswer& a : all) a.report->networks.push_back({"docker0", "172.17.0.1", 16});
+  EXPECT_THAT(networks_to_choose(all), ElementsAre());
+  EXPECT_THAT(networks_to_leave_out(all), ElementsAre("172.17.0.0/16"));
+  EXPECT_THAT(text_of(findings(needs(), all)), HasSubstr("no network in common"));
+  for (HostAnswer& a : all) a.report->networks[0].prefix = 24;
+  EXPECT_THAT(networks_to_leave_out(all), ElementsAre());
+}
+
+TEST(Preflight, OneMachineOrOneNameTwiceIsANote) {
+  std::vector<HostAnswer> all = {answer("a"), answer("a"), answer("b")};
+  all[1].host = "10.0.0.1";
+  EXPECT_THAT(text_of(findings(needs(), all)),
+              HasSubstr("notes 10.0.0.1: it is the same machine as host a. Name it once"));
+  for (HostAnswer& a : all) a.report->networks.push_back({"docker0", "172.17.0.1", 16});
+  EXPECT_THAT(networks_to_choose(all), ElementsAre("10.0.0.0/24"));
+  all = {answer("a"), answer("b")};
+  for (HostAnswer& a : all) a.report->facts.name = "ubuntu";
+  EXPECT_THAT(text_of(findings(needs(), all)), HasSubstr("notes b: it calls itself ubuntu, as host a does"));
 }
 
 TEST(HostReport, JsonAndBack) {
@@ -232,6 +265,56 @@ TEST_F(AskHosts, EachHostHasItsDeadlineAndTheWorkdirIsUnchanged) {
   EXPECT_THAT(all[2].problem, HasSubstr("host slow: ssh cannot connect: no answer within 1 s"));
   EXPECT_TRUE(may_answer_later(all[2].failure));
   EXPECT_FALSE(exists(dir_ / "run"));
+}
+
+TEST_F(AskHosts, FoldersThatWereMadeForTheWorkdirAreRemoved) {
+  needs_.workdir = dir_ / "runs/new/first";
+  ASSERT_TRUE(ask({{"up", 1}})[0].report);
+  EXPECT_FALSE(exists(dir_ / "runs"));
+}
+
+// The shell of the login runs a start file before the command.
+TEST_F(AskHosts, WhatALoginPrintsOrDoesBefore) {
+  const auto login = [&](const std::string& start) {
+    script("agent", "shift; " + start + "\nexec sh -c \"$*\"\n");
+    return ask({{"up", 1}})[0];
+  };
+  EXPECT_TRUE(login("printf 'loading modules...'").report);
+  EXPECT_TRUE(login("echo '{motd}'; printf '{'").report);
+  EXPECT_THAT(
+      login("exit 3").problem,
+      AllOf(HasSubstr("host up: the login ended with status 3 before redco ran"), HasSubstr("~/.bashrc")));
+  EXPECT_THAT(login("exit 0").problem, HasSubstr("the login ended without a report before redco ran"));
+  EXPECT_THAT(login("seq 1 400000").problem,
+              HasSubstr("the login wrote more than 1048576 bytes before redco ran"));
+  EXPECT_THAT(login("echo 'Property of ACME' >&2; echo 'bad option' >&2; exit 2").problem,
+              HasSubstr(": bad option"));
+}
+
+TEST_F(AskHosts, TheProgramThereDoesNotAnswer) {
+  script("redco", "echo 'Property of ACME' >&2; echo 'no library' >&2; exit 9\n");
+  EXPECT_THAT(ask({{"up", 1}})[0].problem,
+              HasSubstr("host up: `redco hosts --here` ended with status 9: no library."));
+  script("redco", "sleep 20\n");
+  const HostAnswer late = ask({{"up", 1}}, 1)[0];
+  EXPECT_THAT(late.problem, HasSubstr("host up: ssh connects, but no answer within 1 s. A file system"));
+  EXPECT_TRUE(may_answer_later(late.failure));
+}
+
+TEST_F(AskHosts, SshEndsWithoutAKnownText) {
+  script("ssh", "echo 'kex_exchange_identification: read: Connection reset by peer' >&2\nexit 255\n");
+  r_.environment.erase("OMPI_MCA_plm_rsh_agent");
+  r_.environment["PATH"] = dir_.path();
+  EXPECT_THAT(
+      ask({{"up", 1}})[0].problem,
+      HasSubstr("host up: ssh cannot connect: kex_exchange_identification: read: Connection reset by peer."));
+}
+
+// The launcher's host, under a name that it does not know as its own.
+TEST_F(AskHosts, TheTrainingThatAsksIsNotAnotherOne) {
+  EXPECT_EQ(asker_of_this_process(), fmt::format("{} {}", host_name(), getpid()));
+  script("redco", "echo \"{\\\"asker\\\": \\\"$REDCO_ASKER\\\"}\"\n");
+  EXPECT_THAT(ask({{"up", 1}})[0].problem, HasSubstr("{\"asker\": \"" + asker_of_this_process() + "\"}"));
 }
 
 TEST_F(AskHosts, AProgramOrASshThatIsMissing) {

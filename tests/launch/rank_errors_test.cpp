@@ -28,6 +28,15 @@ TEST(OneVoice, LinesOfTwoRanksMayAlternate) {
             "a1\na2\n");
 }
 
+// mpirun ends the ranks that are left after a rank was killed.
+TEST(OneVoice, AnEndByASignalIsNoError) {
+  OneVoice v;
+  EXPECT_EQ(v.feed(marked_end("stopped by SIGTERM", 2) + "a\n" + marked_end("stopped by SIGINT", 0)), "a\n");
+  EXPECT_FALSE(v.heard());
+  EXPECT_EQ(v.end_text(), "stopped by SIGTERM\n");
+  EXPECT_EQ(v.feed(marked("error: b", 1)), "error: b\n");
+}
+
 TEST(OneVoice, TextWithoutAValidMarkPassesUnchanged) {
   for (const std::string text : {"\x1e\n",
                                  "\x1e"

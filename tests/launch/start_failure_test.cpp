@@ -41,6 +41,12 @@ TEST(StartFailure, NamesHostAndRemedy) {
                                     "checking.\nHost key verification failed.\n" +
                                     kDaemons),
               AllOf(HasSubstr("host node7: ssh does not know its key"), HasSubstr("`ssh node7 true`")));
+  EXPECT_THAT(explain_start_failure(
+                  "@@@\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n@@@\nHost key for "
+                  "[node7]:2222 has changed and you have requested strict checking.\nHost key "
+                  "verification failed.\n"),
+              AllOf(HasSubstr("host node7: its key is not the one that ssh knows"),
+                    HasSubstr("`ssh-keygen -R '[node7]:2222'`")));
   for (const char* shell :
        {"bash: line 1: orted: command not found", "sh: 1: orted: not found",
         "bash: line 1: /opt/bin/orted: No such file or directory", "sh: 1: prted: not found"})

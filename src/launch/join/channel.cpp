@@ -184,7 +184,7 @@ std::optional<Channel::Frame> Channel::next() {
   const std::string code =
       hmac_sha256(session_, std::string(1, other_) + bytes_of(received_++, 8) + signed_part);
   forged_ = !same_digest(held_.substr(4, kDigest), code) ||
-            static_cast<unsigned char>(signed_part[0]) > static_cast<unsigned char>(Kind::alive);
+            static_cast<unsigned char>(signed_part[0]) > static_cast<unsigned char>(Kind::refused);
   if (forged_) return std::nullopt;
   Frame f{static_cast<Kind>(signed_part[0]), signed_part.substr(1)};
   held_.erase(0, kHead + size);

@@ -27,15 +27,16 @@ class Channel {
  public:
   enum class Role : std::uint8_t { host0, member };
   enum class Kind : std::uint8_t {
-    hello,   // member: "ID HOST", with the number of its process
-    run,     // host 0: "COMMAND ID\nCOMMAND": a shell runs it
-    out,     // member: "COMMAND ID\nBYTES" of its stdout
-    err,     // "COMMAND ID\nBYTES" of its stderr
-    ended,   // member: "COMMAND ID\nSTATUS"
-    kill,    // host 0: "COMMAND ID": the command and its children end
-    signal,  // member: "NUMBER": this process got a signal; the job saves and ends
-    bye,     // host 0: "CODE": the job has ended with this code
-    alive,   // both sides, about every second
+    hello,    // member: who it is (JoinHello)
+    run,      // host 0: "COMMAND ID\nCOMMAND": a shell runs it
+    out,      // member: "COMMAND ID\nBYTES" of its stdout
+    err,      // "COMMAND ID\nBYTES" of its stderr
+    ended,    // member: "COMMAND ID\nSTATUS"
+    kill,     // host 0: "COMMAND ID": the command and its children end
+    signal,   // member: "NUMBER": this process got a signal; the job saves and ends
+    bye,      // host 0: "CODE": the job has ended with this code
+    alive,    // both sides, about every second
+    refused,  // host 0: why this process cannot take part in the job
   };
   struct Frame {
     Kind kind = Kind::alive;

@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,6 +24,7 @@
 #include "base/timing.h"
 #include "launch/child_process.h"
 #include "launch/join/channel.h"
+#include "launch/join/hello.h"
 #include "launch/signal_pipe.h"
 #include "launch/watch/wire.h"
 
@@ -30,24 +33,35 @@ namespace redco {
 namespace {
 
 constexpr double kBeatSeconds = 1, kLostSeconds = 30, kHandshakeSeconds = 10, kRetrySeconds = 0.5;
+constexpr double kMemberNews = 10, kMemberNewsAgain = 60;  // s without a connection until a line about it
 
-// A connected socket to one of the addresses of host 0, or -1.
-int connect_to_host0(const JoinPlace& place) {
+// A connected socket to one of the addresses of host 0, or -1 and `why`.
+int connect_to_host0(const JoinPlace& place, std::string& why) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
-  if (getaddrinfo(place.host0.c_str(), fmt::format("{}", place.port).c_str(), &hints, &found) != 0) return -1;
+  if (const int error =
+          getaddrinfo(place.host0.c_str(), fmt::format("{}", place.port).c_str(), &hints, &found)) {
+    why = gai_strerror(error);
+    return -1;
+  }
   int fd = -1;
   for (const addrinfo* a = found; a && fd < 0; a = a->ai_next) {
     fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) continue;
     int error = 0;
     socklen_t size = sizeof error;
-    const int r = ::connect(fd, a->ai_addr, a->ai_addrlen);
-    pollfd p{fd, POLLOUT, 0};
-    const bool ok = r == 0 || (errno == EINPROGRESS && poll(&p, 1, 5000) > 0 &&
-                               getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0);
-    if (!ok) close(fd);
-    if (!ok) fd = -1;
+    if (::connect(fd, a->ai_addr, a->ai_addrlen) != 0) error = errno;
+    if (error == EINPROGRESS) {
+      pollfd p{fd, POLLOUT, 0};
+      if (poll(&p, 1, 5000) <= 0)
+        error = ETIMEDOUT;
+      else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+        error = errno;
+    }
+    if (!error) continue;
+    why = std::strerror(error);
+    close(fd);
+    fd = -1;
   }
   freeaddrinfo(found);
   return fd;
@@ -68,43 +82,52 @@ class Member {
   Member& operator=(const Member&) = delete;
 
   int run(double limit) {
-    double since = seconds();
+    double since = seconds(), next = seconds() + kMemberNews;
     for (bool joined_before = false;;) {
       auto channel = join();
       if (channel) {
         if (joined_before) info("[join] connected to {} again", place_.host0);
         joined_before = true;
+        const double began = seconds();
         if (const auto code = serve(*channel)) return *code;
         end_commands();
-        since = seconds();
+        why_ = "the connection was lost";
+        if (seconds() - began > kMemberNews) since = seconds();
+        next = seconds() + kMemberNews;
         info("[join] the connection to {} was lost; trying again for {:g} s", place_.host0, limit);
       }
       if (stopped_) return static_cast<int>(ExitCode::interrupted);
       if (seconds() - since > limit)
         throw Error(
             ExitCode::rank_failed,
-            fmt::format("[join] process {} cannot join {} port {} within {:g} s. Check that process 0 runs "
-                        "there with the same key, and that the port is open",
-                        place_.process_id, place_.host0, place_.port, limit));
+            fmt::format(
+                "[join] process {} cannot join {} port {} within {:g} s: {}. Check that process 0 runs "
+                "there with the same key, and that the port is open",
+                place_.process_id, place_.host0, place_.port, limit, why_));
+      if (seconds() > next) {
+        next = seconds() + kMemberNewsAgain;
+        info("[join] cannot join {} port {} yet: {}; trying for {:g} s", place_.host0, place_.port, why_,
+             limit);
+      }
       wait(kRetrySeconds);
     }
   }
 
  private:
   std::optional<Channel> join() {
-    Fd socket(connect_to_host0(place_));
+    Fd socket(connect_to_host0(place_, why_));
     if (socket.fd < 0) return std::nullopt;
     limit_silence(socket.fd, kLostSeconds);
     auto channel = Channel::open(socket, key_, Channel::Role::member, kHandshakeSeconds);
+    if (!channel) why_ = "another key";
     if (!channel && !warned_) {
       warned_ = true;
       warn(
           "[join] {} port {} answers, but not with this process's key; trying again. Use the same key everywhere",
           place_.host0, place_.port);
     }
-    if (channel &&
-        !channel->send(Channel::Kind::hello, fmt::format("{}\n{}", place_.process_id, host_name())))
-      channel.reset();
+    const JoinHello hello{place_.process_id, place_.n_processes, host_name(), mark_, place_.job};
+    if (channel && !channel->send(Channel::Kind::hello, to_text(hello))) channel.reset();
     return channel;
   }
 
@@ -139,6 +162,7 @@ class Member {
       while (const auto f = channel.next()) {
         heard = seconds();
         if (f->kind == Channel::Kind::bye) return std::atoi(f->body.c_str());
+        if (f->kind == Channel::Kind::refused) throw UsageError("[join] {}", f->body);
         obey(channel, *f);
       }
       for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -207,6 +231,7 @@ class Member {
 
   const JoinPlace place_;
   const std::string key_, mark_;
+  std::string why_;  // this process has not joined
   SignalPipe signals_;
   bool stopped_ = false, warned_ = false;
   std::map<i64, std::unique_ptr<Command>> commands_;

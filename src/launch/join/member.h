@@ -10,7 +10,7 @@ namespace redco {
 
 // Joins, and joins again after a lost connection; returns the job's exit code. A signal to this process makes
 // the job save and end; a second one ends the commands of this host immediately, with code 8.
-// Error(rank_failed) if process 0 does not answer for `seconds`.
+// Error(rank_failed) if process 0 does not answer for `seconds`; UsageError: process 0 refuses it.
 int run_member(const JoinPlace& place, const std::string& key, double seconds);
 
 }  // namespace redco

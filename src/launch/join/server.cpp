@@ -12,9 +12,13 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/process.h"
+#include "base/signals.h"
 #include "base/timing.h"
+#include "base/words.h"
 #include "launch/host.h"
+#include "launch/join/hello.h"
 #include "launch/watch/wire.h"
 
 namespace redco {
@@ -22,7 +26,9 @@ namespace redco {
 namespace {
 
 constexpr double kProofSeconds = 10, kAliveSeconds = 1;
-constexpr double kSilentSeconds = 30;  // a process without any frame for so long has left
+constexpr double kSilentSeconds = 30;                  // a process without any frame for so long has left
+constexpr double kDeadSeconds = 5;                     // and can be replaced by another one after so long
+constexpr double kWaitNews = 10, kWaitNewsAgain = 60;  // s of waiting until a line about it
 constexpr int kMostThreads = 1 << 13;
 
 // A listening socket. port 0: any free one.
@@ -82,8 +88,9 @@ struct JoinServer::Peer {
   Channel channel;
   std::mutex sends;
   std::atomic<bool> gone{false};
-  i64 id = -1;
-  std::string host;
+  std::atomic<double> heard{seconds()};
+  bool joined = false;
+  JoinHello hello;
 };
 
 JoinServer::JoinServer(const JoinPlace& place, const std::string& key)
@@ -135,6 +142,9 @@ void JoinServer::accept_on(int fd, bool agents) {
       Fd socket(got);
       limit_silence(got, kSilentSeconds);
       auto channel = Channel::open(socket, agents ? agent_key_ : key_, Channel::Role::host0, kProofSeconds);
+      if (!channel && !agents)
+        warn_once(
+            "a process without the job's key wants to join; it is refused. Use the same key on all hosts");
       if (channel) {
         auto peer = std::make_shared<Peer>(std::move(*channel));
         agents ? serve_agent(std::move(peer)) : serve_member(std::move(peer));
@@ -145,27 +155,60 @@ void JoinServer::accept_on(int fd, bool agents) {
   }
 }
 
+// Takes the process in, or tells it why not. A process that lost its connection joins again with its number.
+bool JoinServer::admit(const std::shared_ptr<Peer>& peer, const std::string& text) {
+  const auto hello = parse_hello(text);
+  std::string why = why_refused(hello, place_);
+  std::shared_ptr<Peer> other;
+  if (why.empty()) {
+    const std::lock_guard lock(mutex_);
+    const auto it = members_.find(hello->process_id);
+    if (it != members_.end() && it->second->hello.instance != hello->instance) other = it->second;
+  }
+  // A process of a host that has died is silent; it is replaced.
+  for (const double began = seconds(); other && !other->gone && !stopping_; usleep(50000)) {
+    if (seconds() - other->heard > kDeadSeconds) break;
+    if (other->heard - began > kAliveSeconds) {
+      why = why_twice(*hello, other->hello);
+      break;
+    }
+  }
+  if (!why.empty()) {
+    warn_once(why);
+    peer->send(Channel::Kind::refused, why);
+    return false;
+  }
+  if (hello->job != place_.job)
+    warn_once(fmt::format("process {} on {} was started with `{}`, process 0 with `{}`, which counts",
+                          hello->process_id, hello->host, excerpt(hello->job), excerpt(place_.job)));
+  const std::lock_guard lock(mutex_);
+  if (const auto it = members_.find(hello->process_id); it != members_.end()) it->second->gone = true;
+  peer->hello = *hello;
+  peer->joined = true;
+  members_[hello->process_id] = peer;
+  return true;
+}
+
 void JoinServer::serve_member(std::shared_ptr<Peer> peer) {
   using Kind = Channel::Kind;
-  double heard = seconds(), sent = 0;
+  double sent = 0;
   bool open = true;
-  while (open && !stopping_ && !peer->gone && seconds() - heard < kSilentSeconds) {
+  while (open && !stopping_ && !peer->gone && seconds() - peer->heard < kSilentSeconds) {
     pollfd p{peer->channel.fd(), POLLIN, 0};
     const bool ready = poll(&p, 1, 200) > 0;
     if (ready) open = peer->channel.receive();
     while (const auto f = peer->channel.next()) {
-      heard = seconds();
+      peer->heard = seconds();
+      if (f->kind == Kind::hello && !peer->joined) {
+        if (admit(peer, f->body)) continue;
+        // A socket that is closed with unread bytes may lose what it has sent.
+        for (const double began = seconds(); peer->channel.receive() && seconds() - began < kAliveSeconds;)
+          usleep(20000);
+        return;
+      }
       std::string rest;
       const i64 number = split_number(f->body, rest);
-      if (f->kind == Kind::hello && peer->id < 0) {
-        // A process that lost its connection joins again with its number.
-        if (number < 1 || number >= place_.n_processes || rest.empty()) return;
-        peer->host = rest;
-        const std::lock_guard lock(mutex_);
-        if (const auto it = members_.find(number); it != members_.end()) it->second->gone = true;
-        members_[number] = peer;
-        peer->id = number;
-      } else if (f->kind == Kind::signal && number > 0 && number < 65) {
+      if (f->kind == Kind::signal && peer->joined && number > 0 && number < 65) {
         kill(getpid(), static_cast<int>(number));
       } else if (f->kind == Kind::out || f->kind == Kind::err || f->kind == Kind::ended) {
         std::shared_ptr<Peer> agent;
@@ -184,13 +227,23 @@ void JoinServer::serve_member(std::shared_ptr<Peer> peer) {
   }
   peer->gone = true;
   const std::lock_guard lock(mutex_);
-  if (const auto it = members_.find(peer->id); it != members_.end() && it->second == peer) members_.erase(it);
+  if (const auto it = members_.find(peer->hello.process_id); it != members_.end() && it->second == peer)
+    members_.erase(it);
+}
+
+void JoinServer::warn_once(const std::string& text) {
+  {
+    const std::lock_guard lock(mutex_);
+    constexpr std::size_t kMostWarnings = 64;
+    if (warned_.size() >= kMostWarnings || !warned_.insert(text).second) return;
+  }
+  warn("[join] {}", text);
 }
 
 std::shared_ptr<JoinServer::Peer> JoinServer::member_on(const std::string& host) {
   const std::lock_guard lock(mutex_);
   for (const auto& [id, m] : members_)
-    if (m->host == host && !m->gone) return m;
+    if (m->hello.host == host && !m->gone) return m;
   return nullptr;
 }
 
@@ -230,7 +283,7 @@ void JoinServer::serve_agent(std::shared_ptr<Peer> peer) {
 
 std::vector<std::string> JoinServer::wait_for_all(double limit) {
   const double began = seconds();
-  for (;;) {
+  for (double next = kWaitNews;;) {
     std::vector<std::string> hosts = {host_name()};
     std::vector<i64> missing;
     {
@@ -240,30 +293,42 @@ std::vector<std::string> JoinServer::wait_for_all(double limit) {
         if (it == members_.end())
           missing.push_back(id);
         else
-          hosts.push_back(it->second->host);
+          hosts.push_back(it->second->hello.host);
       }
     }
     if (missing.empty()) {
       for (std::size_t i = 0; i < hosts.size(); ++i)
         for (std::size_t k = 0; k < i; ++k)
           if (same_host(hosts[i], hosts[k]))
-            throw UsageError(
-                "[join] the processes {} and {} run on hosts with one name, {}. Start one process per host, and "
-                "give each host or container its own name",
-                k, i, hosts[i]);
+            throw Error(
+                ExitCode::usage,
+                fmt::format(
+                    "[join] the processes {} and {} run on hosts with one name, {}. Start one process per host, "
+                    "and give each host or container its own name",
+                    k, i, hosts[i]));
       return hosts;
     }
-    if (seconds() - began > limit) {
-      constexpr std::size_t kMostNamed = 8;
-      const std::size_t n = missing.size();
-      missing.resize(std::min(n, kMostNamed));
+    if (const int signal = end_requested())
+      throw Error(ExitCode::interrupted,
+                  fmt::format("[join] stopped by {} before all processes had joined; nothing had to be saved",
+                              signal_text(signal)));
+    constexpr std::size_t kMostNamed = 8;
+    const std::size_t n = missing.size();
+    missing.resize(std::min(n, kMostNamed));
+    const std::string which =
+        fmt::format("--process-id {}{}", fmt::join(missing, ", "), n > kMostNamed ? ", ..." : "");
+    const double waited = seconds() - began;
+    if (waited > limit)
       throw Error(
           ExitCode::rank_failed,
-          fmt::format("[join] {} of {} processes have not joined within {:g} s: --process-id {}{}. Start "
-                      "them with the same --n-processes, --host0-address and key; port {} of this host must "
-                      "be open",
-                      n, place_.n_processes, limit, fmt::join(missing, ", "), n > kMostNamed ? ", ..." : "",
-                      port_));
+          fmt::format(
+              "[join] {} of {} processes have not joined within {:g} s: {}. Start them with the same "
+              "--n-processes, --host0-address and key; {} must be an address of this host, and its port "
+              "{} must be open",
+              n, place_.n_processes, limit, which, place_.host0, port_));
+    if (waited > next) {
+      next += kWaitNewsAgain;
+      info("[join] {} of {} processes have not joined yet: {}", n, place_.n_processes, which);
     }
     usleep(50000);
   }

@@ -1,12 +1,13 @@
 // Process 0 of a job that is started without ssh: it waits for the other processes, and lets mpirun's launch
-// agent
-// (`redco agent HOST COMMAND`) run commands on their hosts. It has threads; it uses neither MPI nor tensors.
+// agent (`redco agent HOST COMMAND`) run commands on their hosts. It has threads; it uses neither MPI nor
+// tensors.
 #pragma once
 
 #include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,8 +31,9 @@ class JoinServer {
   JoinServer(const JoinServer&) = delete;
   JoinServer& operator=(const JoinServer&) = delete;
 
-  // Waits until all processes have joined; the hosts in the order of their numbers, this one first.
-  // Error(rank_failed) that names the missing numbers after `seconds`; UsageError: two hosts have one name.
+  // Waits until all processes have joined, and logs which are missing; the hosts in the order of their
+  // numbers, this one first. Error(rank_failed) that names the missing numbers after `seconds`;
+  // Error(interrupted): a signal was noted; UsageError: two hosts have one name.
   std::vector<std::string> wait_for_all(double seconds);
   std::string agent_variable() const;
   // The exit code for the other processes.
@@ -42,6 +44,8 @@ class JoinServer {
   struct Peer;
   void accept_on(int fd, bool agents);
   void serve_member(std::shared_ptr<Peer> peer);
+  bool admit(const std::shared_ptr<Peer>& peer, const std::string& hello);
+  void warn_once(const std::string& text);
   void serve_agent(std::shared_ptr<Peer> peer);
   std::shared_ptr<Peer> member_on(const std::string& host);
 
@@ -54,6 +58,7 @@ class JoinServer {
   std::mutex mutex_;  // guards the rest
   std::map<i64, std::shared_ptr<Peer>> members_;
   std::map<i64, std::shared_ptr<Peer>> agents_;  // by the number of their command
+  std::set<std::string> warned_;
   i64 commands_ = 0;
   int threads_ = 0;
   std::thread accepts_, accepts_agents_;

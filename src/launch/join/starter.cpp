@@ -36,13 +36,16 @@ Told torch(const Environment& e) {
   Told t;
   t.host0 = text(e, "MASTER_ADDR");
   t.port = integer(e, "MASTER_PORT");
+  // torchrun itself listens on this port.
+  if (t.port && text(e, "TORCHELASTIC_USE_AGENT_STORE") == "True") t.port = kJoinPort;
   const auto nodes = integer(e, "PET_NNODES"), node = integer(e, "PET_NODE_RANK");
-  const i64 local = integer(e, "LOCAL_WORLD_SIZE").value_or(1);
-  t.n = nodes ? nodes : local == 1 ? integer(e, "WORLD_SIZE") : integer(e, "GROUP_WORLD_SIZE");
-  t.id = node ? node : local == 1 ? integer(e, "RANK") : integer(e, "GROUP_RANK");
+  t.n = nodes ? nodes : integer(e, "WORLD_SIZE");
+  t.id = node ? node : integer(e, "RANK");
   t.source = nodes ? "MASTER_ADDR, PET_NNODES and PET_NODE_RANK" : "MASTER_ADDR, WORLD_SIZE and RANK";
   return t;
 }
+
+bool is_complete(const Told& t) { return !t.host0.empty() && t.port && t.n && t.id && *t.n > 1; }
 
 Told kubernetes(const Environment& e) {
   Told t;
@@ -88,9 +91,13 @@ i64 within(const char* what, i64 value, i64 least, i64 most) {
 std::optional<JoinPlace> join_place(const JoinOptions& o, const Environment& e) {
   const bool asked = o.n_processes || o.process_id || !o.host0_address.empty() || o.host0_port;
   const Told by_torch = torch(e);
-  const bool complete =
-      !by_torch.host0.empty() && by_torch.port && by_torch.n && by_torch.id && *by_torch.n > 1;
+  const bool complete = is_complete(by_torch);
   if (!asked && !complete) return std::nullopt;
+  if (const i64 local = integer(e, "LOCAL_WORLD_SIZE").value_or(1); complete && local > 1)
+    throw UsageError(
+        "[join] torchrun started {} processes on this host (LOCAL_WORLD_SIZE), expected one, which starts the "
+        "ranks. Use torchrun --nproc-per-node=1, and parallel.n_ranks for the number of ranks",
+        local);
   Told t;
   t.n = o.n_processes;
   t.id = o.process_id;
@@ -130,6 +137,18 @@ std::optional<JoinPlace> join_place(const JoinOptions& o, const Environment& e) 
   p.port = static_cast<int>(within("--host0-port", t.port.value_or(kJoinPort), 1, 65535));
   p.source = fmt::format("{}", fmt::join(sources, "; "));
   return p;
+}
+
+std::string incomplete_place(const Environment& e) {
+  const Told t = torch(e);
+  if (t.host0.empty() || !t.n || *t.n < 2 || is_complete(t)) return "";
+  return fmt::format(
+      "[join] MASTER_ADDR={} names the first of {}, but {} is not set, so this process starts all ranks. Set it to "
+      "start one process on each host",
+      excerpt(t.host0), counted(*t.n, "host"),
+      !t.port                    ? "MASTER_PORT"
+      : e.contains("PET_NNODES") ? "PET_NODE_RANK"
+                                 : "RANK");
 }
 
 }  // namespace redco
