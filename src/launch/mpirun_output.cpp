@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/error.h"
 #include "launch/start_failure.h"
 
 namespace redco {
@@ -47,13 +48,22 @@ bool is_noise(std::string_view line) {
          contains(line, "mpirun: killing job") || contains(line, "mpirun: abort is already in progress") ||
          contains(line, "/orte/util/show_help.c at line") || contains(line, "FORCE-TERMINATE AT") ||
          contains(line, "ORTE_ERROR_LOG:") ||
+         // Between ranks of one host it has no effect; between hosts a frame about MPI_Init follows.
+         contains(line, "Unable to find reachable pairing between local and remote interfaces") ||
          contains(line, "Read -1, expected") ||  // a rank copies from the memory of a dead rank
          contains(line, "total processes failed to start") || contains(line, "total processes killed") ||
          line.starts_with("[hwloc/");  // orted on a host whose /sys it cannot read
 }
 
-// Open MPI begins its own lines with "[host:pid] ".
+// On one line: where mpirun breaks its lines depends on its version.
+std::string on_one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+// Open MPI begins its own lines with "[host:pid] ", and version 5 also with "[host][[job],rank][file:line:".
 bool is_open_mpi_line(std::string_view line) {
+  if (!line.empty() && line[0] == '[' && contains(line.substr(0, line.find(' ')), "][[")) return true;
   const std::size_t close = line.find("] "), colon = line.find(':');
   if (line.empty() || line[0] != '[' || close == std::string_view::npos || colon >= close) return false;
   const std::string_view pid = line.substr(colon + 1, close - colon - 1);
@@ -78,7 +88,10 @@ std::string first_sentence(std::string_view text) {
 }  // namespace
 
 void MpirunOutput::keep(Failure f) {
-  if (!failure_ || (failure_->kind == Failure::Kind::exit_code && f.kind != Failure::Kind::exit_code))
+  using Kind = Failure::Kind;
+  // Version 5 reports the ranks that it kills after a rank's abort like others.
+  const bool consequence = f.kind == Kind::signal && aborted_;
+  if (!failure_ || (failure_->kind == Kind::exit_code && f.kind != Kind::exit_code && !consequence))
     failure_ = std::move(f);
 }
 
@@ -95,21 +108,25 @@ std::string MpirunOutput::point_to(std::string_view text) {
 // A frame is complete; returns what is printed in its place.
 std::string MpirunOutput::end_of_frame() {
   using Kind = Failure::Kind;
-  const std::string text = std::move(frame_);
+  keep_own(frame_);
+  const std::string text = on_one_line(std::move(frame_));
   frame_.clear();
   inside_ = false;
-  keep_own(text);
   if (contains(text, "Primary job  terminated normally, but")) return {};
   if (contains(text, "peer process has unexpectedly disconnected")) return {};  // a consequence of a failure
   if (contains(text, "MPI_ABORT was invoked on rank")) {
-    keep({Kind::exit_code, number_after(text, "on rank "), number_after(text, "errorcode "), {}});
+    // "with errorcode 5."; in version 5 "Errorcode: 5".
+    const int code = std::max(number_after(text, "errorcode "), number_after(text, "Errorcode: "));
+    keep({Kind::exit_code, number_after(text, "on rank "), code, {}});
+    // Ranks that notice a killed rank abort with rank_failed.
+    aborted_ = aborted_ || code != static_cast<int>(ExitCode::rank_failed);
     return {};
   }
   if (contains(text, "processes exited with non-zero status")) {
-    // "Process name: [[8762,1],1]": job and rank
-    const std::size_t comma = text.find("],", text.find("Process name:"));
-    const int rank =
-        comma == std::string::npos ? -1 : number_after(std::string_view(text).substr(comma), "],");
+    // "Process name: [[8762,1],1]": job and rank; in version 5 "[prterun-host-8762@1,1]".
+    const std::string_view name =
+        std::string_view(text).substr(std::min(text.find("Process name:"), text.size()));
+    const int rank = number_after(name, contains(name, "],") ? "]," : ",");
     keep({Kind::exit_code, rank, number_after(text, "Exit code:"), {}});
     return {};
   }
@@ -119,7 +136,7 @@ std::string MpirunOutput::end_of_frame() {
     return {};
   }
   if (contains(text, "has exited due to process rank")) {
-    keep({Kind::exit_code, number_after(text, "process rank "), -1, word_after(text, "on\nnode ")});
+    keep({Kind::exit_code, number_after(text, "process rank "), -1, word_after(text, "on node ")});
     return {};
   }
   if (contains(text, "lost communication with a remote daemon")) {
@@ -170,6 +187,7 @@ void MpirunOutput::line(std::string& out) {
 std::string MpirunOutput::feed(std::string_view bytes) {
   std::string out;
   for (char c : bytes) {
+    if (c == '\0') continue;  // version 5 ends frames with it
     line_ += c;
     if (c == '\n') line(out);
   }

@@ -56,6 +56,7 @@ class MpirunOutput {
   std::string frame_;
   std::string own_text_;
   bool has_unknown_ = false;
+  bool aborted_ = false;  // by a rank, with an error of its own
   std::optional<Failure> failure_;
 };
 

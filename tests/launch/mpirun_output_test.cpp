@@ -57,6 +57,40 @@ TEST(MpirunOutput, FramesAboutARankThatPrintedItsErrorAreDropped) {
   EXPECT_EQ(a.failure()->number, 5);
 }
 
+// Version 5 ends a frame with a zero byte, breaks its lines elsewhere and reports the ranks that it kills
+// itself.
+TEST(MpirunOutput, FramesOfOpenMpi5) {
+  MpirunOutput o;
+  EXPECT_EQ(
+      o.feed(
+          "[vm][[9739,1],1][../opal/mca/btl/tcp/btl_tcp_proc.c:266:mca_btl_tcp_proc_create] Unable to find "
+          "reachable pairing between local and remote interfaces\n"),
+      "redco: Open MPI reports: [9739,1],1][../opal/mca/btl/tcp/btl_tcp_proc.c:266:mca_btl_tcp_proc_create] Unable "
+      "to find reachable pairing between local and remote interfaces\n");
+  const std::string abort = frame(
+      "MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD\n  Proc: [[64405,1],0]\n  Errorcode: 3\n\nNOTE: "
+      "invoking MPI_ABORT causes Open MPI to kill all MPI processes.\n");
+  const std::string signal =
+      frame("prterun noticed that process rank 1 with PID 19607 on node vm exited on\nsignal 9 (Killed).\n");
+  EXPECT_EQ(o.feed(abort + std::string(1, '\0') + "the next line\n" + signal), "the next line\n");
+  EXPECT_EQ(o.failure()->kind, Kind::exit_code);
+  EXPECT_EQ(o.failure()->rank, 0);
+  EXPECT_EQ(o.failure()->number, 3);
+  MpirunOutput killed;
+  EXPECT_EQ(killed.feed(signal), "");
+  EXPECT_EQ(killed.failure()->kind, Kind::signal);
+  EXPECT_EQ(killed.failure()->number, 9);
+  EXPECT_EQ(killed.failure()->host, "vm");
+  MpirunOutput exited;
+  EXPECT_EQ(exited.feed(frame(
+                "prterun detected that one or more processes exited with non-zero status,\nthus causing the "
+                "job to be terminated. The first process to do so was:\n\n   Process name: "
+                "[prterun-vm-19568@1,1]\n   Exit code:    4\n")),
+            "");
+  EXPECT_EQ(exited.failure()->rank, 1);
+  EXPECT_EQ(exited.failure()->number, 4);
+}
+
 TEST(MpirunOutput, AKilledRankIsOneLine) {
   MpirunOutput o;
   std::string out;

@@ -60,13 +60,17 @@ inline void layer_norm_row(const X* x, const T* w, T m, T k, const G* g, X* dx, 
 
 template <bool kWeight, bool kDw, class T, class X, class G>
 inline void rms_norm_row(const X* x, const T* w, T k, const G* g, X* dx, T* dw, i64 C) {
+  // In a loop of its own, so that the order of the sum doesn't depend on kDw.
   T s = 0;
 #pragma omp simd reduction(+ : s)
   for (i64 c = 0; c < C; ++c) {
     const T h = get(x, c) * k;
     const T gw = kWeight ? get(g, c) * w[c] : get(g, c);
     s += gw * h;
-    if constexpr (kDw) dw[c] += get(g, c) * h;
+  }
+  if constexpr (kDw) {
+#pragma omp simd
+    for (i64 c = 0; c < C; ++c) dw[c] += get(g, c) * (get(x, c) * k);
   }
   s /= static_cast<T>(C);
 #pragma omp simd
