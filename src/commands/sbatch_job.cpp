@@ -106,7 +106,7 @@ void set_ranks(const JobConfig& job, const SbatchOptions& o, SbatchRequest& r) {
       std::max<i64>(1, this_machine().usable_cores / ceil_div(r.ranks, r.nodes)));
 }
 
-// Under mpirun the hosts of the job would be used in place of those that SLURM gives.
+// Under mpirun redco uses the hosts of the job if it names some, instead of the nodes of SLURM.
 void leave_hosts_to_slurm(const JobConfig& job, SbatchRequest& r) {
   const auto set = [&](const std::string& key, const char* none) {
     std::erase_if(r.overrides, [&](const std::string& o) { return o.starts_with(key + "="); });
