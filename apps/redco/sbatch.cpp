@@ -50,14 +50,19 @@ void add_sbatch(CLI::App& app, Invocation& run) {
     o->batch.program = run.argv.at(0);
     o->batch.files = o->job.files();
     o->batch.overrides = o->job.overrides();
-    const bool trains = o->batch.command == "train";
-    // A model that predict uses may be trained when the script runs.
-    JobConfig job =
-        trains ? o->job.load(model_key_problems) : trained_job(o->job.load(), Weights::optional).job;
-    // Only for the checks: the script repeats the arguments, and the files may not exist yet.
-    prepare_job(job, trains ? JobUse::train : JobUse::predict,
-                trains ? MoreProblems(model_key_problems) : nullptr, JobFiles::unchecked);
-    const std::string script = sbatch_script(job, o->batch);
+    o->batch.load = [&](const std::vector<std::string>& more) {
+      JobArguments words = o->job;
+      words.words.insert(words.words.end(), more.begin(), more.end());
+      const bool trains = o->batch.command == "train";
+      // A model that predict uses may be trained when the script runs.
+      JobConfig job =
+          trains ? words.load(model_key_problems) : trained_job(words.load(), Weights::optional).job;
+      // Only for the checks: the script repeats the arguments, and the files may not exist yet.
+      prepare_job(job, trains ? JobUse::train : JobUse::predict,
+                  trains ? MoreProblems(model_key_problems) : nullptr, JobFiles::unchecked);
+      return job;
+    };
+    const std::string script = sbatch_script(o->batch.load({}), o->batch);
     if (o->submit) {
       submit_sbatch(script);
     } else {

@@ -1,12 +1,11 @@
 #include "commands/sweep.h"
 
-#include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/words.h"
 #include "config/tree.h"
-#include "job/job_config.h"
 
 namespace redco {
 
@@ -46,14 +45,6 @@ void check_sweep_key(const YamlNode::Entry& e) {
   if (e.key == "workdir")
     throw UsageError("{}: each task of a sweep has a workdir below the workdir of the job; remove the key",
                      e.place.words());
-  const std::vector<std::string> keys = job_keys();
-  const bool known = std::any_of(keys.begin(), keys.end(), [&](const std::string& k) {
-    return k == e.key || e.key.starts_with(k + ".");
-  });
-  if (known) return;
-  const std::string near = nearest(e.key, keys);
-  throw UsageError("{}: there is no key '{}'{}", e.place.words(), excerpt(e.key),
-                   near.empty() ? "" : "; did you mean " + near + "?");
 }
 
 std::string task_file(i64 number) { return fmt::format("task-{}.txt", number); }
@@ -87,8 +78,11 @@ Sweep read_sweep(const std::string& path) {
   return out;
 }
 
-std::string write_sweep(const Sweep& sweep, const std::string& workdir) {
-  const std::string folder = join_path(workdir, "sweep");
+std::string sweep_folder(const std::string& workdir) {
+  return join_path(std::filesystem::absolute(workdir).string(), "sweep");
+}
+
+void write_sweep(const Sweep& sweep, const std::string& folder) {
   const auto n = static_cast<i64>(sweep.tasks.size());
   bool same = !exists(join_path(folder, task_file(n)));
   for (i64 i = 0; i < n; ++i) {
@@ -103,7 +97,6 @@ std::string write_sweep(const Sweep& sweep, const std::string& workdir) {
   make_dirs(folder);
   for (i64 i = 0; i < n; ++i)
     write_file_durable(join_path(folder, task_file(i)), lines_of(sweep.tasks[static_cast<std::size_t>(i)]));
-  return folder;
 }
 
 }  // namespace redco

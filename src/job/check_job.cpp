@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "base/log_once.h"
@@ -92,6 +93,22 @@ void check_grpo(const JobConfig& job, Checks& c) {
               c.cite("grpo.max_new_tokens", g.max_new_tokens));
 }
 
+// Settings of answers that a built-in pipeline does not give.
+void check_answers(const JobConfig& job, Checks& c) {
+  constexpr std::array kTexts = {"lm",  "seq2seq",      "captioning", "transcription",
+                                 "dpo", "distillation", "grpo"};
+  const auto idle = [&](const std::string& key, const std::string& why) {
+    if (c.changed(key))
+      c.problem("{} ({}) has no effect with pipeline={}, {}. Remove the key.", key, job.origins.where(key),
+                job.pipeline, why);
+  };
+  if (job.pipeline != "text_to_image") idle("predict.images", "which makes no images");
+  if (std::find(kTexts.begin(), kTexts.end(), job.pipeline) != kTexts.end()) return;
+  JobConfig fresh;
+  for (const Setting& s : settings_of<GenerationSettings>(fresh.predict))
+    idle("predict." + s.name, "which generates no text");
+}
+
 // Settings of commands and parts that the job does not use.
 void check_idle(const JobConfig& job, JobUse use, Checks& c) {
   const PipelineInfo* info = pipeline_info(job.pipeline);
@@ -107,7 +124,9 @@ void check_idle(const JobConfig& job, JobUse use, Checks& c) {
           fmt::format(
               "settings.{} ({}) has no effect: `settings` belong to pipelines of users, and {} is built in",
               key, job.origins.where("settings." + key), job.pipeline));
-  if (use != JobUse::predict || job.predict.prompt.empty()) return;
+  if (use != JobUse::predict) return;
+  if (info) check_answers(job, c);
+  if (job.predict.prompt.empty()) return;
   const PredictSettings& p = job.predict;
   for (const auto& [key, given] :
        {std::pair("predict.system", p.system.has_value()), std::pair("predict.tools", p.tools.has_value()),

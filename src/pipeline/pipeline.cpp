@@ -66,6 +66,11 @@ void StepContext::add_sum(const std::string& name, const Tensor& part) const {
   Tensor& sum = (*sums)[name];
   REDCO_CHECK(!sum.defined() || sum.shape() == part.shape(),
               "add_sum('{}') adds {} to {}; expected equal shapes", name, describe(part), describe(sum));
+  REDCO_CHECK(
+      !sum.defined() || !part.used_layout()[Axis::dp].is_sharded(),
+      "add_sum('{}') adds {}, one row per row of the micro-batch, to the rows of another micro-batch; "
+      "add a sum or a mean over the rows",
+      name, describe(part));
   sum = sum.defined() ? sum + part.detached() : part.detached();
 }
 

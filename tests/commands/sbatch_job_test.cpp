@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "support/error_text.h"
 #include "support/jobs.h"
 #include "support/temp_dir.h"
@@ -22,7 +24,12 @@ std::string script(const Words& words, SbatchOptions o = {}) {
   if (o.files.empty()) o.files = {"runs/first.yaml"};
   Words all = {"parallel.threads_per_rank=3"};
   all.insert(all.end(), words.begin(), words.end());
-  return sbatch_script(job_of("", all), o);
+  o.load = [&](const Words& more) {
+    Words with = all;
+    with.insert(with.end(), more.begin(), more.end());
+    return job_of("", with);
+  };
+  return sbatch_script(o.load({}), o);
 }
 
 TEST(SbatchJob, RequestsTheHostsAndRanksOfTheJob) {
@@ -62,13 +69,42 @@ TEST(SbatchJob, ASweepIsAJobArray) {
   EXPECT_THAT(usage_error([&] { script({"workdir=" + (dir / "runs")}, o); }),
               HasSubstr("holds another sweep"));
   for (const auto& [text, problem] :
-       {std::pair("train.sed: [1]\n", "no key 'train.sed'; did you mean train.seed?"),
+       {std::pair("train.sed: [1]\n", "task 0 (train.sed=1): override 'train.sed=1': unknown key train.sed"),
+        std::pair("train.learning_rate: [1.0e-3, abc]\n", "task 1 (train.learning_rate=abc): override"),
+        std::pair("parallel.n_ranks: [1, 2]\n",
+                  "task 1 (parallel.n_ranks=2): this task has 2 ranks x 3 cores"),
+        std::pair("parallel.threads_per_rank: [2]\n",
+                  "this task has 1 rank x 2 cores, but the job has 1 rank x 3"),
         std::pair("train.seed: 1\n", "train.seed needs a list"),
         std::pair("train.seed: []\n", "train.seed needs a list"),
         std::pair("workdir: [a]\n", "remove the key"), std::pair("", "expected keys")}) {
     test::spill(dir / "sweep.yaml", text);
     EXPECT_THAT(usage_error([&] { script({"workdir=" + (dir / "other")}, o); }), HasSubstr(problem));
   }
+  test::spill(dir / "sweep.yaml", "train.seed: [1]\nmodel.n_head: [2]\n");
+  EXPECT_THAT(usage_error([&] { script({"workdir=" + (dir / "%a")}, o); }), HasSubstr("Remove %a"));
+  o.time_limit = "soon";
+  EXPECT_THAT(usage_error([&] { script({"workdir=" + (dir / "other")}, o); }), HasSubstr("time limit"));
+  EXPECT_FALSE(std::filesystem::exists(dir / "other"));  // nothing is written for a job that cannot run
+  o.time_limit.reset();
+  SbatchOptions predict = o;
+  predict.command = "predict";
+  test::spill(dir / "sweep.yaml", "predict.temperature: [0, 1]\n");
+  EXPECT_THAT(usage_error([&] {
+                script({"workdir=" + (dir / "other"), "predict.output=a.jsonl"}, predict);
+              }),
+              HasSubstr("task 1 (predict.temperature=1): several tasks would write predict.output=a.jsonl"));
+  test::spill(dir / "sweep.yaml", "train.seed: [1]\nmodel.n_head: [2]\n");
+  EXPECT_THAT(script({"workdir=" + (dir / "other")}, o), HasSubstr("#SBATCH --array=0-0\n"));
+}
+
+// Under mpirun the hosts of the job would be used in place of the nodes that SLURM gives.
+TEST(SbatchJob, TheHostsOfTheScriptAreThoseOfSlurm) {
+  SbatchOptions o;
+  o.overrides = {"parallel.hosts=[a:2, b:2]", "train.seed=1"};
+  EXPECT_THAT(script({"parallel.hosts=[a:2, b:2]"}, o),
+              AllOf(HasSubstr("runs/first.yaml train.seed=1 'parallel.hosts=[]')"), Not(HasSubstr("a:2"))));
+  EXPECT_THAT(script({}), Not(HasSubstr("parallel.hosts")));
 }
 
 TEST(SbatchJob, OptionsOverrideTheJob) {
@@ -97,6 +133,9 @@ TEST(SbatchJob, ImpossibleRequestsAreErrors) {
   EXPECT_THAT(refused({"parallel.n_ranks=3", "parallel.n_model_shards=2"}, {}),
               HasSubstr("[mesh] parallel.n_ranks=3"));
   EXPECT_THAT(usage_error([] { sbatch_script(job_of(""), {}); }), HasSubstr("no job file"));
+  SbatchOptions memory;
+  memory.memory = "100";
+  EXPECT_THAT(refused({}, memory), HasSubstr("--memory 100 is less than 1 MiB; give the unit"));
 }
 
 // The limit of a training follows from the predicted time of its steps.

@@ -169,6 +169,17 @@ TEST(CheckJob, EachCommandReportsMissingSettings) {
   EXPECT_THAT(check(JobUse::predict, model, {"predict.prompt=a", "predict.input=b"}), HasSubstr("keep one"));
   EXPECT_THAT(check(JobUse::predict, model, {"predict.prompt=a", "predict.top_k=3"}),
               HasSubstr("predict.top_k=3 (override 'predict.top_k=3') has no effect"));
+  EXPECT_THAT(
+      check(JobUse::predict, model, {"predict.prompt=a", "predict.images=b"}),
+      HasSubstr(
+          "predict.images (override 'predict.images=b') has no effect with pipeline=lm, which makes no"));
+  EXPECT_EQ(check(JobUse::predict, model, {"predict.prompt=a", "predict.max_new_tokens=3"}), "");
+  EXPECT_THAT(
+      check(JobUse::predict, model,
+            {"pipeline=embedding", "predict.prompt=a", "predict.max_new_tokens=3", "predict.stop=x"}),
+      AllOf(HasSubstr("predict.max_new_tokens (override 'predict.max_new_tokens=3') has no effect with "
+                      "pipeline=embedding, which generates no text"),
+            HasSubstr("predict.stop (")));
   EXPECT_THAT(check(JobUse::predict, model, {"predict.prompt=a", "predict.checkpoint=best-loss"}),
               HasSubstr("but workdir is missing"));
   EXPECT_THAT(check(JobUse::plan, model, {"pipeline=seq"}), HasSubstr("unknown pipeline"));
