@@ -227,6 +227,17 @@ hosts_logins_that_disturb() {
   on b umount /root/.bashrc
   return "$status"
 }
+hosts_interrupted_check() { # leaves no file in the workdir
+  local status=0
+  name=checked
+  mkdir -p "$folder/checked" && echo 'sleep 60' >"$folder/rc" && on b mount --bind "$folder/rc" /root/.bashrc || return 1
+  (cd "$folder" && exec "$NET" exec redcot-a "$REDCO" hosts job.yaml workdir=checked "parallel.hosts=$(hosts_of a b)" >checked.out 2>checked.err </dev/null) &
+  launcher=$!
+  within 20 eval '[[ -n $(ls -A "$folder/checked") ]]' && on a pkill -INT -x redco && finished 8 && said 'stopped by SIGINT' &&
+    [[ -z $(ls -A "$folder/checked") ]] || status=1
+  on b umount /root/.bashrc
+  return "$status"
+}
 # As machines of a cloud: each has an own network, and Docker's bridge with the same address.
 hosts_docker_without_common_network() {
   local h k=0 status=0
@@ -290,7 +301,7 @@ part_hosts() {
   hosts_job
   for check in undisturbed table logins unshared_workdir unreachable_at_the_start killed_rank all_processes_of_a_host stopped_rank \
     first_rank_cut_and_healed former_start_comes_back elastic spare buddy budget read_only_remount lack_of_memory \
-    signal_between_starts hostfile_is_gone logins_that_disturb docker_without_common_network model_not_mounted without_home without_ssh; do
+    signal_between_starts hostfile_is_gone logins_that_disturb interrupted_check docker_without_common_network model_not_mounted without_home without_ssh; do
     [[ $check == undisturbed || -z ${ONLY_HOSTS:-} || " $ONLY_HOSTS " == *" $check "* ]] || continue
     say "hosts: $check"
     "hosts_$check" || { failures=$((failures + 1)) && say "FAILED: $check"; }
