@@ -202,7 +202,7 @@ hosts_lack_of_memory() {
 # A signal while no ranks run: in the wait of 5 s before the second restart, because host b does not answer.
 hosts_signal_between_starts() {
   begin between "$(hosts_of a b)" && within 60 at_step 22 && "$NET" cut redcot-b && within 90 in_file 'restart 2 of' "$folder/between.err" &&
-    on a kill -INT $(pids_on a launchers) && finished 8 && said 'stopped by SIGINT before the next start; the same command resumes' &&
+    on a kill -TERM $(pids_on a launchers) && finished 8 && said 'stopped by SIGTERM before the next start; the same command resumes' &&
     tail -n 1 "$folder/between/history.jsonl" | grep -q '"event":"stopped"'
   local status=$?
   "$NET" heal redcot-b
@@ -233,7 +233,7 @@ hosts_interrupted_check() { # leaves no file in the workdir
   mkdir -p "$folder/checked" && echo 'sleep 60' >"$folder/rc" && on b mount --bind "$folder/rc" /root/.bashrc || return 1
   (cd "$folder" && exec "$NET" exec redcot-a "$REDCO" hosts job.yaml workdir=checked "parallel.hosts=$(hosts_of a b)" >checked.out 2>checked.err </dev/null) &
   launcher=$!
-  within 20 eval '[[ -n $(ls -A "$folder/checked") ]]' && on a pkill -INT -x redco && finished 8 && said 'stopped by SIGINT' &&
+  within 20 eval '[[ -n $(ls -A "$folder/checked") ]]' && on a pkill -TERM -o -x redco && finished 8 && said 'stopped by SIGTERM' &&
     [[ -z $(ls -A "$folder/checked") ]] || status=1
   on b umount /root/.bashrc
   return "$status"
