@@ -102,9 +102,9 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
 
 // Commands that end with code 8 and a message when a signal stops them. A signal ends the others immediately.
 bool runs_a_job(const std::string& command) {
-  static const std::vector<std::string> kCommands = {"train", "predict", "embed",      "evaluate",
-                                                     "chat",  "verify",  "check",      "bench",
-                                                     "merge", "data",    kCheckCommand};
+  static const std::vector<std::string> kCommands = {"train", "predict", "embed", "evaluate",
+                                                     "chat",  "verify",  "check", "bench",
+                                                     "merge", "data",    "hosts", kCheckCommand};
   return std::find(kCommands.begin(), kCommands.end(), command) != kCommands.end();
 }
 

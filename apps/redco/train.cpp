@@ -4,6 +4,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -60,8 +62,9 @@ void add_train(CLI::App& app, Invocation& run) {
                         human_bytes(static_cast<u64>(plan.memory_limit))));
     } else {
       auto place = join_place(*join, current_environment());
-      if (place)
-        place->job = fmt::format("{} {}", fmt::join(words->configs, " "), fmt::join(words->words, " "));
+      std::vector<std::string> job = words->configs;
+      job.insert(job.end(), words->words.begin(), words->words.end());
+      if (place) place->job = fmt::format("{}", fmt::join(job, " "));
       if (const std::string note = incomplete_place(current_environment());
           !place && !note.empty() && !is_rank_process() && !std::getenv(kStarted))
         warn("{}", note);

@@ -202,7 +202,7 @@ hosts_lack_of_memory() {
 # A signal while no ranks run: in the wait of 5 s before the second restart, because host b does not answer.
 hosts_signal_between_starts() {
   begin between "$(hosts_of a b)" && within 60 at_step 22 && "$NET" cut redcot-b && within 90 in_file 'restart 2 of' "$folder/between.err" &&
-    on a kill -INT $(pids_on a launchers) && finished 8 && said 'stopped by SIGINT before the next start; the same command resumes' &&
+    on a kill -TERM $(pids_on a launchers) && finished 8 && said 'stopped by SIGTERM before the next start; the same command resumes' &&
     tail -n 1 "$folder/between/history.jsonl" | grep -q '"event":"stopped"'
   local status=$?
   "$NET" heal redcot-b
@@ -224,6 +224,17 @@ hosts_logins_that_disturb() {
   printf 'printf loading...\n' >"$folder/rc" && on b mount --bind "$folder/rc" /root/.bashrc &&
     begin prints "$(hosts_of a b)" && finished 0 && steps_once 60 && equal_to whole || status=1
   echo 'exit 3' >"$folder/rc" && begin ends "$(hosts_of a b)" && finished 5 && said 'the login ended with status 3 before redco ran' || status=1
+  on b umount /root/.bashrc
+  return "$status"
+}
+hosts_interrupted_check() { # leaves no file in the workdir
+  local status=0
+  name=checked
+  mkdir -p "$folder/checked" && echo 'sleep 60' >"$folder/rc" && on b mount --bind "$folder/rc" /root/.bashrc || return 1
+  (cd "$folder" && exec "$NET" exec redcot-a "$REDCO" hosts job.yaml workdir=checked "parallel.hosts=$(hosts_of a b)" >checked.out 2>checked.err </dev/null) &
+  launcher=$!
+  within 20 eval '[[ -n $(ls -A "$folder/checked") ]]' && on a pkill -TERM -o -x redco && finished 8 && said 'stopped by SIGTERM' &&
+    [[ -z $(ls -A "$folder/checked") ]] || status=1
   on b umount /root/.bashrc
   return "$status"
 }
@@ -290,7 +301,7 @@ part_hosts() {
   hosts_job
   for check in undisturbed table logins unshared_workdir unreachable_at_the_start killed_rank all_processes_of_a_host stopped_rank \
     first_rank_cut_and_healed former_start_comes_back elastic spare buddy budget read_only_remount lack_of_memory \
-    signal_between_starts hostfile_is_gone logins_that_disturb docker_without_common_network model_not_mounted without_home without_ssh; do
+    signal_between_starts hostfile_is_gone logins_that_disturb interrupted_check docker_without_common_network model_not_mounted without_home without_ssh; do
     [[ $check == undisturbed || -z ${ONLY_HOSTS:-} || " $ONLY_HOSTS " == *" $check "* ]] || continue
     say "hosts: $check"
     "hosts_$check" || { failures=$((failures + 1)) && say "FAILED: $check"; }

@@ -251,6 +251,8 @@ class Launcher {
     StartFailure failure;
     bool answered = true;
     const auto all = findings(needs, answers);
+    for (const HostFinding& f : all)
+      if (f.host.empty() && starts_ == 0) info("[hosts] {}", f.text);
     for (std::size_t i = 0; i < hosts_.size(); ++i) {
       bool fails = false;
       for (const HostFinding& f : all) {

@@ -107,7 +107,7 @@ TEST(Hostfile, BadLinesNameFileAndLine) {
   };
   EXPECT_THAT(message("a\nb slots=0\n"), HasSubstr("hosts.txt:2: '0' is not a number of slots"));
   EXPECT_THAT(message("a slots"), HasSubstr("'' is not a number of slots"));
-  EXPECT_THAT(message("a slots = 8"), HasSubstr("is not a number of slots"));
+  EXPECT_THAT(message("a slots = x"), HasSubstr("'x' is not a number of slots"));
   EXPECT_THAT(message("a:2 slots=2"), HasSubstr("the slots of a are given twice"));
   EXPECT_THAT(message("a slots=2 slots=3"), HasSubstr("given twice"));
   EXPECT_THAT(message("a slots=4 max_slots=2"), HasSubstr("a has slots=4, but max_slots=2"));
