@@ -102,7 +102,6 @@ DecoderArchitecture read_llama4_with(ModelConfig& c, DecoderDefaults d) {
   read_chunks(c, s);
   read_llama4_mixture_layers(c, s);
   s.mixture = read_llama4_mixture(c, s, inner);
-  c.expect("router_jitter_noise", {"0", "0.0"});
   return s;
 }
 

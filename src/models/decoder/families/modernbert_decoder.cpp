@@ -49,7 +49,9 @@ DecoderArchitecture read_modernbert_decoder(ModelConfig& c) {
   for (size_t i = 0; i < slides.size(); ++i)
     if (given ? slides[i] : i % every != 0) s.layers[i] = {.window = local / 2, .rope = 1};
   if (!s.layers.empty()) s.layers[0].attention_norm = false;
-  c.inert({"initializer_cutoff_factor", "sliding_window", "cls_token_id", "sep_token_id"});
+  // Of another head, of initial weights, and what other keys say too.
+  c.inert(
+      {"classifier_dropout", "initializer_cutoff_factor", "sliding_window", "cls_token_id", "sep_token_id"});
   return s;
 }
 
