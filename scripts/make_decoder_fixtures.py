@@ -138,7 +138,7 @@ FIXTURES = {
         sep_token_id=2)),
     "hy_v3": ("hy_v3", dict(LLAMA, head_dim=8, num_experts=5, num_experts_per_tok=2, num_hidden_layers=3,
                             moe_intermediate_size=10, mlp_layer_types=["sparse", "dense", "sparse"])),
-    # A gate of the attention that is a layer of its own.
+    # A separate layer computes the gate of the attention.
     "afmoe": ("afmoe", dict(LLAMA, num_hidden_layers=3, num_dense_layers=1, head_dim=8, sliding_window=5, num_experts=5,
                             num_experts_per_tok=2, moe_intermediate_size=10, route_scale=1.5, mup_enabled=True,
                             layer_types=["sliding_attention", "full_attention", "sliding_attention"])),

@@ -23,7 +23,7 @@ struct DecoderNames {
   std::string prefix = "model.";  // of all parameters but the head
   std::string embedding = "embed_tokens", positions{}, embedding_norm{}, project_in{}, layers = "layers",
               final_norm = "norm", project_out{}, head = "lm_head";
-  // Before the head, beside the prefix: NAME.dense, and NAME.norm after its activation (HeadLayer).
+  // Before the head, without the prefix: NAME.dense, and NAME.norm after its activation (HeadLayer).
   std::string head_layer{};
   // Within a layer. The norms before and after a branch; with Block::post_norm the former follow the sums.
   std::string attention_norm = "input_layernorm", attention_out_norm{}, mlp_norm = "post_attention_layernorm",

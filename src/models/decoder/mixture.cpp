@@ -76,7 +76,7 @@ void declare_stacked(SpecBuilder& b, const std::string& name, const std::string&
 void declare_experts(SpecBuilder& b, const std::string& layer, i64 C, double std, const MixtureSettings& s) {
   const std::string h = layer + ".", experts = h + s.experts, computed = h + s.computed_experts + ".";
   const i64 E = s.count, I = s.inner;
-  // transformers computes with transposed stacks as they are stored.
+  // transformers computes with the stored tensors if they are transposed.
   const bool same = s.stack_transposed;
   const std::string in = same ? "" : computed + (s.gated ? "gate_up_proj" : "up_proj"),
                     out = same ? "" : computed + "down_proj";
