@@ -357,7 +357,7 @@ def compute(model, inputs):
             continue
         n = n.replace("model.language_model.", "model.")  # redco's names, those of the text model alone
         n = n.replace("lm_head.", "embed_out.") if model.config.model_type == "gpt_neox" else n
-        if model.config.model_type == "camembert":  # where the head comes first
+        if model.config.model_type in ("camembert", "jina_embeddings_v3"):  # where the head comes first
             n = n.replace("lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight")
         grad = torch.zeros_like(p) if p.grad is None else p.grad
         results |= ({f"grad.{n}": grad} if model.config.model_type == "gpt_oss"
@@ -374,7 +374,7 @@ OLD_NAMES = {
         "up_proj": "fc11", "gate_proj": "fc12", "down_proj": "fc2", "post_attention_layernorm": "norm1",
         "post_mlp_layernorm": "norm2"}),
     "gte": ("attention.qkv_proj", "mlp.up_gate_proj", {
-        ".layers.": ".encoder.layer.", "grad.gte.": "grad.new.", "self_attn.o_proj": "attention.o_proj",
+        ".layers.": ".encoder.layer.", "self_attn.o_proj": "attention.o_proj",
         "post_attention_layernorm": "attn_ln", "post_mlp_layernorm": "mlp_ln", "lm_head.layer_norm": "lm_head.norm"}),
     "jina_embeddings_v3": ("mixer.Wqkv", "", {
         ".layers.": ".encoder.layers.", "embeddings.LayerNorm": "emb_ln", "self_attn.o_proj": "mixer.out_proj",

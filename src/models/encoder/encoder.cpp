@@ -77,6 +77,7 @@ class Encoder : public TextEncoder {
   std::string canonical_name(const std::string& stored) const override {
     const std::string& prefix = arch_.names.prefix;
     std::string name = stored;
+    if (arch_.family == "gte" && name.starts_with("new.")) name.replace(0, 3, "gte");  // the first releases
     for (const char* start : {"embeddings.", "encoder.", "transformer.", "layers.", "pooler."})
       if (!name.starts_with(prefix) && name.starts_with(start) && !is_head(name)) name = prefix + name;
     if (!has_parameter(name) && has_parameter(prefix + name)) name = prefix + name;

@@ -210,9 +210,9 @@ class Seq2Seq : public Model {
   Tensor embedded(const ParamTree& p, const StackSettings& s, const Tensor& ids,
                   const Tensor& positions) const {
     Tensor x = embedding(p[at(s, "embed_tokens.weight")], ids, arch_.padding);
-    if (arch_.embedding_scale != 1) x = scale(x, arch_.embedding_scale);
-    if (s.decoder && arch_.norms_tokens)
-      x = norm(p, at(s, "layernorm_embedding"), x, norm_, NormResult::stream);
+    const bool normed = s.decoder && arch_.norms_tokens;  // transformers does not scale these
+    if (arch_.embedding_scale != 1 && !normed) x = scale(x, arch_.embedding_scale);
+    if (normed) x = norm(p, at(s, "layernorm_embedding"), x, norm_, NormResult::stream);
     return x + of_positions(p, s, x, positions.defined() ? positions : rows_of(ids));
   }
 

@@ -27,7 +27,7 @@ void rename_layers(EncoderArchitecture& s, const char* name) {
 EncoderArchitecture read_gte(ModelConfig& c) {
   const bool none = c.has("type_vocab_size") && c.integer("type_vocab_size", 0) == 0;
   EncoderArchitecture s = read_bert_keys(c, 1, none ? 0 : 1);
-  s.names.prefix = "new.";
+  s.names.prefix = "gte.";
   s.names.qkv = "attention.qkv_proj";
   s.names.out = "attention.o_proj";
   s.names.attention_norm = "attn_ln";
