@@ -113,12 +113,60 @@ FIXTURES = {
     "exaone_moe": ("exaone_moe", dict(LLAMA, num_hidden_layers=3, head_dim=8, sliding_window=5,
                                       layer_types=["sliding_attention", "full_attention", "sliding_attention"],
                                       num_experts=6, num_experts_per_tok=2, moe_intermediate_size=10)),
+    # Norms without weights, one of them after the embedding; positions that rotate the other way.
+    "nanochat": ("nanochat", dict(LLAMA, hidden_act="relu2", final_logit_softcapping=3.0, attention_bias=True)),
+    # The load-balancing loss, and norms after each part only.
+    "flex_olmo": ("flex_olmo", dict(LLAMA, num_experts=5, num_experts_per_tok=2, intermediate_size=12,
+                                    output_router_logits=True, router_aux_loss_coef=0.2, eos_token_id=2)),
+    # Latent attention with the multipliers of MiniCPM.
+    "minicpm3": ("minicpm3", dict(LLAMA, num_key_value_heads=3, kv_lora_rank=10, q_lora_rank=8, qk_nope_head_dim=6,
+                                  qk_rope_head_dim=4, v_head_dim=12, scale_emb=3, scale_depth=0.9, dim_model_base=12,
+                                  attention_bias=True)),
+    "persimmon": ("persimmon", dict({k: v for k, v in LLAMA.items() if k != "num_key_value_heads"},
+                                    eos_token_id=2)),
+    # Sinusoids, which no file has.
+    "xglm": ("xglm", dict(vocab_size=m.VOCAB, d_model=24, num_layers=2, attention_heads=3, ffn_dim=38, dropout=0.0,
+                          attention_dropout=0.0, max_position_embeddings=32)),
+    # A layer before the head; no norm before the first attention.
+    "modernbert-decoder": ("modernbert-decoder", dict(
+        {k: v for k, v in LLAMA.items() if k != "num_key_value_heads"}, num_hidden_layers=3, local_attention=8,
+        layer_types=["full_attention", "sliding_attention", "full_attention"], norm_bias=True, attention_bias=True,
+        classifier_bias=True, eos_token_id=2, bos_token_id=2, cls_token_id=2, sep_token_id=2)),
+    "modernbert-decoder-class": ("modernbert-decoder", dict(
+        {k: v for k, v in LLAMA.items() if k != "num_key_value_heads"}, local_attention=8, classifier_bias=True,
+        layer_types=["sliding_attention", "full_attention"], num_labels=3, eos_token_id=2, bos_token_id=2, cls_token_id=2,
+        sep_token_id=2)),
+    "hy_v3": ("hy_v3", dict(LLAMA, head_dim=8, num_experts=5, num_experts_per_tok=2, num_hidden_layers=3,
+                            moe_intermediate_size=10, mlp_layer_types=["sparse", "dense", "sparse"])),
+    # A separate layer computes the gate of the attention.
+    "afmoe": ("afmoe", dict(LLAMA, num_hidden_layers=3, num_dense_layers=1, head_dim=8, sliding_window=5, num_experts=5,
+                            num_experts_per_tok=2, moe_intermediate_size=10, route_scale=1.5, mup_enabled=True,
+                            layer_types=["sliding_attention", "full_attention", "sliding_attention"])),
+    "mellum": ("mellum", dict(LLAMA, head_dim=8, sliding_window=5, num_local_experts=5, num_experts_per_tok=2,
+                              moe_intermediate_size=10, layer_types=["full_attention", "sliding_attention"],
+                              mlp_layer_types=["sparse", "dense"], output_router_logits=True, router_aux_loss_coef=0.2,
+                              rope_parameters={"full_attention": {"rope_type": "linear", "rope_theta": 500000.0, "factor": 2.0},
+                                               "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}})),
+    # Attention in chunks with norms of the heads, or without positions; experts of the scaled input.
+    "llama4_text": ("llama4_text", dict(LLAMA, num_hidden_layers=3, head_dim=8, intermediate_size=12,
+                                        intermediate_size_mlp=34, num_local_experts=5, attention_chunk_size=5,
+                                        no_rope_layers=[1, 0, 1], moe_layers=[0, 1], floor_scale=4, attn_scale=0.5)),
+    # transformers counts the positions of growing queries with the padding, so ids are generated without growth.
+    "llama4_text-equal": ("llama4_text", dict(LLAMA, num_hidden_layers=2, head_dim=8, intermediate_size=12,
+                                              intermediate_size_mlp=34, num_local_experts=5, attention_chunk_size=4,
+                                              no_rope_layers=[1, 0], interleave_moe_layer_step=2, use_qk_norm=False,
+                                              attn_temperature_tuning=False)),
 }
 m.GENERATED = ("hunyuan_v1_moe", "granitemoeshared", "apertus", "phimoe", "lfm2", "falcon_h1", "mamba",
-               "gpt_neo", "codegen", "biogpt", "ministral3", "glm4_moe_lite", "vaultgemma")
+               "gpt_neo", "codegen", "biogpt", "ministral3", "glm4_moe_lite", "vaultgemma",
+               "nanochat", "xglm", "modernbert-decoder", "afmoe", "llama4_text-equal")
 RECURRENT = ("lfm2", "lfm2_moe", "falcon_h1", "mamba", "falcon_mamba", "jamba")
 # Results at padding differ: transformers lets the state decay there. Generated ids cover padding.
 m.WITHOUT_PADDING += RECURRENT
+# A padded token attends to its chunk in transformers, and to nothing in redco.
+m.WITHOUT_PADDING += ["llama4_text"]
+
+CORRECTIONS = ("e_score_correction_bias", "expert_bias")  # of the choice of experts; some are parameters
 
 
 def randomize(model, generator, unit_offset=False):
@@ -126,10 +174,10 @@ def randomize(model, generator, unit_offset=False):
     draw = lambda p: torch.randn(p.shape, generator=generator)
     with torch.no_grad():
         for name, p in sorted(model.named_parameters()):
-            if name.endswith("e_score_correction_bias"):
+            if name.endswith(CORRECTIONS):
                 p.copy_(draw(p) * 0.2)
         for name, b in sorted(model.named_buffers()):
-            if name.endswith("expert_bias"):
+            if name.endswith(CORRECTIONS):
                 b.copy_(draw(b) * 0.2)
 
 

@@ -104,6 +104,9 @@ m.randomize, m.as_saved = randomize_states, as_saved
 def keep_double():
     """Models that compute in fp32 for accuracy keep float64."""
     to, as_float, as_type = torch.Tensor.to, torch.Tensor.float, torch.Tensor.type
+    full = torch.full  # a default of fp32 cannot hold the least float64
+    wide = lambda a: len(a) > 1 and isinstance(a[1], float) and a[1] < -1e300
+    torch.full = lambda *a, **k: full(*a, **(k | {"dtype": torch.float64} if wide(a) else k))
     torch.Tensor.float = lambda t, *a, **k: t if t.dtype == torch.float64 else as_float(t, *a, **k)
     torch.Tensor.type = lambda t, *a: t if t.dtype == torch.float64 and a == (torch.float32,) else as_type(t, *a)
     torch.Tensor.to = lambda t, *a, **k: (t if t.dtype == torch.float64 and a and a[0] is torch.float32

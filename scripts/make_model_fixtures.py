@@ -44,6 +44,9 @@ FIXTURES = {
     # Scores divided by layer and width, in another order of operations.
     "gpt2-upcast": ("gpt2", dict(GPT2, scale_attn_by_inverse_layer_idx=True, reorder_and_upcast_attn=True,
                                  activation_function="gelu")),
+    # Norms after each part.
+    "openai-gpt": ("openai-gpt", dict(vocab_size=VOCAB, n_positions=32, n_embd=24, n_layer=2, n_head=3, resid_pdrop=0.0,
+                                      embd_pdrop=0.0, attn_pdrop=0.0)),
     "gptj-tied": ("gptj", dict(vocab_size=VOCAB, n_positions=32, n_embd=24, n_layer=2, n_head=3, rotary_dim=8,
                                tie_word_embeddings=True, activation_function="silu", bos_token_id=0, eos_token_id=0)),
     # The settings of opt-350m.
@@ -155,6 +158,10 @@ FIXTURES = {
                                                mscale=0.8, mscale_all_dim=0.6))),
     # Tied, scaled and gated together; stacks of different depth; buckets in the linear and the logarithmic range.
     "t5-variants": ("t5", dict(T5, feed_forward_proj="gated-silu", layer_norm_epsilon=1e-5)),
+    # The target begins with its language; positions from row 0 on, with both places of norms.
+    "plbart": ("plbart", dict(BART)),
+    "blenderbot": ("blenderbot", dict(BART)),
+    "blenderbot-small": ("blenderbot-small", dict(BART, scale_embedding=True)),
     "mt5": ("mt5", dict(T5)),
     # The decoder reads the text too, and the head its state of the end token.
     "bart-class": ("bart", dict(BART, num_labels=3)),
@@ -164,6 +171,18 @@ FIXTURES = {
     "esm": ("esm", dict(BERT, position_embedding_type="rotary", token_dropout=True, mask_token_id=5, pad_token_id=1,
                         layer_norm_eps=1e-5)),
     "esm-absolute": ("esm", dict(BERT, emb_layer_norm_before=True, token_dropout=True, mask_token_id=5, pad_token_id=1)),
+    # Rotary positions and gated MLPs; a file has up before gate. No types of tokens.
+    "gte": ("gte", dict(BERT, pad_token_id=1)),
+    "gte-class": ("gte", dict(BERT, type_vocab_size=0, num_labels=3)),
+    "jina_embeddings_v3": ("jina_embeddings_v3", dict(BERT, pad_token_id=1)),
+    # Grouped heads and norms of LLaMA, to both sides; the mean of the classes' scores of all tokens.
+    "eurobert": ("eurobert", dict(LLAMA, num_key_value_heads=1, mlp_bias=True, pad_token_id=1, mask_token_id=5)),
+    "eurobert-class": ("eurobert", dict(LLAMA, num_labels=3, pad_token_id=1, mask_token_id=5)),
+    # Norms before each part.
+    "roformer": ("roformer", dict(BERT, embedding_size=14)),
+    "megatron-bert": ("megatron-bert", dict(BERT)),
+    "roberta-prelayernorm": ("roberta-prelayernorm", dict(BERT, pad_token_id=1)),
+    "xlm-roberta-xl": ("xlm-roberta-xl", dict(BERT, pad_token_id=1)),
     # A table of relative positions in each layer.
     "umt5": ("umt5", dict(T5, num_layers=2)),
     # The text model of a folder with an image tower.
@@ -256,6 +275,8 @@ def randomize(model, generator, unit_offset=False):
     # Gemma: norm weights are added to 1, embeddings are multiplied by the square root of the width.
     with torch.no_grad():
         for name, p in sorted(model.named_parameters()):
+            if model.config.model_type == "roformer" and not p.requires_grad:  # sinusoids
+                continue
             x = torch.randn(p.shape, generator=generator)
             if p.dim() > 1:
                 embedding = any(word in name for word in ("embed", "wte", "wpe", "shared"))
@@ -332,32 +353,46 @@ def compute(model, inputs):
     results = {f"{s}.{i}": h for s in stacks for i, h in enumerate(out[f"{s}_states"])}
     results |= {"logits": out.logits, "loss": out.loss}
     for n, p in model.named_parameters():
-        if p.grad is None and model.config.model_type in ("deberta-v2", "gemma3", "mistral3", "esm"):  # not used: a table, the image tower
+        if p.grad is None and model.config.model_type in ("deberta-v2", "gemma3", "mistral3", "esm", "roformer"):  # not used: a table, the image tower
             continue
         n = n.replace("model.language_model.", "model.")  # redco's names, those of the text model alone
         n = n.replace("lm_head.", "embed_out.") if model.config.model_type == "gpt_neox" else n
-        if model.config.model_type == "camembert":  # where the head comes first
+        if model.config.model_type in ("camembert", "jina_embeddings_v3"):  # where the head comes first
             n = n.replace("lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight")
         grad = torch.zeros_like(p) if p.grad is None else p.grad
         results |= ({f"grad.{n}": grad} if model.config.model_type == "gpt_oss"
                     else as_saved(f"grad.{n}", grad, model.config.model_type == "mixtral"))
-    if model.config.model_type == "nomic_bert":
-        results = nomic_names(results)
+    if model.config.model_type in OLD_NAMES:
+        results = old_names(results, *OLD_NAMES[model.config.model_type])
     return {n: t.detach().clone().contiguous() for n, t in results.items()}
 
 
-def nomic_names(results):
-    """transformers 5 computes with three projections, but writes one."""
-    names = {".layers.": ".encoder.layers.", "embeddings.LayerNorm": "emb_ln", "self_attn.o_proj": "attn.out_proj",
-             "up_proj": "fc11", "gate_proj": "fc12", "down_proj": "fc2", "post_attention_layernorm": "norm1",
-             "post_mlp_layernorm": "norm2"}
+# transformers 5 computes with three projections (and two of a gated MLP), but writes one: its name, and other names.
+OLD_NAMES = {
+    "nomic_bert": ("attn.Wqkv", "", {
+        ".layers.": ".encoder.layers.", "embeddings.LayerNorm": "emb_ln", "self_attn.o_proj": "attn.out_proj",
+        "up_proj": "fc11", "gate_proj": "fc12", "down_proj": "fc2", "post_attention_layernorm": "norm1",
+        "post_mlp_layernorm": "norm2"}),
+    "gte": ("attention.qkv_proj", "mlp.up_gate_proj", {
+        ".layers.": ".encoder.layer.", "self_attn.o_proj": "attention.o_proj",
+        "post_attention_layernorm": "attn_ln", "post_mlp_layernorm": "mlp_ln", "lm_head.layer_norm": "lm_head.norm"}),
+    "jina_embeddings_v3": ("mixer.Wqkv", "", {
+        ".layers.": ".encoder.layers.", "embeddings.LayerNorm": "emb_ln", "self_attn.o_proj": "mixer.out_proj",
+        "post_attention_layernorm": "norm1", "post_mlp_layernorm": "norm2"}),
+}
+
+
+def old_names(results, qkv, up_gate, names):
     out = {}
     for name, t in results.items():
-        if ".self_attn.k_proj." in name or ".self_attn.v_proj." in name:
+        if ".self_attn.k_proj." in name or ".self_attn.v_proj." in name or (up_gate and ".mlp.gate_proj." in name):
             continue
         if ".self_attn.q_proj." in name:
             t = torch.cat([results[name.replace("q_proj", f"{p}_proj")] for p in "qkv"])
-            name = name.replace("self_attn.q_proj", "attn.Wqkv")
+            name = name.replace("self_attn.q_proj", qkv)
+        if up_gate and ".mlp.up_proj." in name:
+            t = torch.cat([t, results[name.replace("up_proj", "gate_proj")]])
+            name = name.replace("mlp.up_proj", up_gate)
         for new, old in names.items():
             name = name.replace(new, old) if name.startswith("grad.") else name
         out[name] = t
@@ -365,7 +400,8 @@ def nomic_names(results):
 
 
 ENCODERS = ("bert", "roberta", "xlm-roberta", "camembert", "mpnet", "electra", "albert", "distilbert", "modernbert", "nomic_bert",
-            "deberta-v2", "ernie", "data2vec-text", "esm")
+            "deberta-v2", "ernie", "data2vec-text", "esm", "gte", "jina_embeddings_v3", "eurobert", "megatron-bert", "roformer",
+            "roberta-prelayernorm", "xlm-roberta-xl")
 # Families of transformers 4.41 whose keys are those of v4().
 OLDER = ("gpt2", "gptj", "opt", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "mixtral")
 GENERATED = ("qwen3", "gemma", "gemma2", "gemma3", "mixtral")  # with ids and three AdamW steps, in the format of `redco verify`
@@ -471,6 +507,8 @@ def make(name, family, settings):
         mask[1, 10 if family == "modernbert" else 9:] = 0
     if family not in WITHOUT_PADDING and family not in WITHOUT_GAP:
         mask[2, 4] = 0  # and a gap
+    if classes and not encoder and not two_stacks:  # a head reads the state of the last token that is no padding
+        ids = torch.where(mask == 1, ids, pad)
     labels = torch.where(mask == 1, ids, -100)
     if two_stacks and classes:  # a head reads the state of the last end token
         ids = torch.where(ids == config.eos_token_id, 5, ids)
@@ -484,7 +522,11 @@ def make(name, family, settings):
         labels[:, ::3] = -100
     inputs = {"input_ids": ids, "attention_mask": mask, "labels": labels}
     if two_stacks and not classes:
-        inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels)
+        if hasattr(model, "prepare_decoder_input_ids_from_labels"):
+            inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels)
+        else:
+            shift = sys.modules[type(model).__module__].shift_tokens_right
+            inputs["decoder_input_ids"] = shift(labels, config.pad_token_id, config.decoder_start_token_id)
     single = compute(model, inputs)
     ids_out, single_model = {}, copy.deepcopy(model)
     if name in GENERATED:

@@ -35,7 +35,7 @@ Tensor self_attention(const ParamTree& p, const AttentionBlock& a, const ApplyOp
                       const Tensor& bias) {
   const Tensor x = gather_tokens(o, stream);
   std::vector<HeadProjection> which = {queries(a), keys(a), values(a)};
-  if (a.gated) which.push_back({.name = {a.q.prefix, "gate"}});
+  if (a.gate) which.push_back({.name = *a.gate});
   const Tensors projected = project(p, a, which, x, o);
   const auto clipped = [&](const Tensor& t) { return a.clip > 0 ? clamp(t, -a.clip, a.clip) : t; };
   const auto prepared = [&](const Tensor& t, bool kv) {
@@ -52,7 +52,7 @@ Tensor self_attention(const ParamTree& p, const AttentionBlock& a, const ApplyOp
   Tensor sinks;
   if (!a.sinks.empty()) sinks = reshape(p[a.sinks], {1, a.heads.n_head});
   const Tensor y = attend(o, a.settings, layer, q, k, clipped(projected[2]), key_mask, bias, sinks);
-  return output(p, a, a.gated ? y * sigmoid(projected[3]) : y, o);
+  return output(p, a, a.gate ? y * sigmoid(projected[3]) : y, o);
 }
 
 Tensor cross_attention(const ParamTree& p, const AttentionBlock& a, const ApplyOptions& o, size_t layer,

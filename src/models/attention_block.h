@@ -2,6 +2,7 @@
 // channels, H heads, D head width.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "models/norms.h"
@@ -22,13 +23,13 @@ struct AttentionBlock {
   AttentionSettings settings;
   const RopeOptions* rope = nullptr;  // rotary positions of q and k
   const HeadNorms* norms = nullptr;
-  double clip = 0;       // > 0: q, k and v are limited to [-clip, clip]
-  std::string sinks{};   // the parameter [H] of sinks (ops/attention.h); "": none
-  bool gated = false;    // the part `gate` of q's layer scales the result before `out`, by its sigmoid
-  Tensor query_scale{};  // [B, T, 1, 1], of the queries; undefined: none
+  double clip = 0;                  // > 0: q, k and v are limited to [-clip, clip]
+  std::string sinks{};              // the parameter [H] of sinks (ops/attention.h); "": none
+  std::optional<LayerName> gate{};  // scales the result before `out`, by its sigmoid
+  Tensor query_scale{};             // [B, T, 1, 1], of the queries; undefined: none
 };
 
-// out(softmax(q(x) k(x)^T + bias) v(x) * sigmoid(gate(x))), the latter if it is gated, [B, T, C] -> [B, T,
+// out(softmax(q(x) k(x)^T + bias) v(x) * sigmoid(gate(x))), the latter if it has a gate, [B, T, C] -> [B, T,
 // C]. `layer`: index in the cache; positions [B, T]: for rope; key_mask and bias: see attend() (nn/layers.h).
 Tensor self_attention(const ParamTree& p, const AttentionBlock& a, const ApplyOptions& o, size_t layer,
                       const Tensor& x, const Tensor& key_mask, const Tensor& positions = {},

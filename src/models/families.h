@@ -12,6 +12,7 @@ namespace redco {
 std::unique_ptr<Model> make_mamba2(ModelConfig& c);
 std::unique_ptr<Model> make_t5(ModelConfig& c);
 std::unique_ptr<Model> make_gemma3(ModelConfig& c);   // the text model of a model of images and texts
+std::unique_ptr<Model> make_llama4(ModelConfig& c);   // likewise
 std::unique_ptr<Model> make_qwen3_5(ModelConfig& c);  // likewise
 std::unique_ptr<Model> make_vit(ModelConfig& c);
 std::unique_ptr<Model> make_deit(ModelConfig& c);

@@ -12,8 +12,6 @@ constexpr MissingFamily kMissing[] = {
     {"gemma3n_text", "embeddings per layer, AltUp and LAuReL blocks"},
     {"gemma4", "embeddings per layer, keys shared by layers"},
     {"gemma4_text", "embeddings per layer, keys shared by layers"},
-    {"llama4", "attention in chunks, norms of the heads without weights"},
-    {"llama4_text", "attention in chunks, norms of the heads without weights"},
     {"bitnet", "ternary weights, activations of 8 bits"},
     {"dbrx", "experts that are stored as rows of one matrix"},
     {"minimax", "lightning attention"},

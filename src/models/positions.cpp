@@ -38,6 +38,31 @@ Tensor shifted_ids(const Tensor& ids, i32 first) {
   return out;
 }
 
+Tensor chunk_numbers(const Tensor& positions, const Tensor& key_mask, i64 chunk, i64 keys) {
+  const i64 T = positions.size(1);
+  Shape shape = positions.shape();
+  shape.back() = keys;
+  const Tensor out(shape, DType::i32, positions.layout(), positions.hidden());
+  if (out.is_meta()) return out;
+  const std::vector<i32> of_queries = host_copy<i32>(positions);
+  std::vector<i32> mask(static_cast<size_t>(out.local_numel()), 1);
+  if (key_mask.defined()) mask = host_copy<i32>(narrow(key_mask, 1, 0, keys));
+  const i64 rows = static_cast<i64>(of_queries.size()) / T;
+  std::vector<i32> numbers(mask.size());
+  for (i64 b = 0; b < rows; ++b) {
+    // The last T keys are the queries. Those before them are counted back from the first query.
+    const i32 *p = of_queries.data() + b * T, *m = mask.data() + b * keys;
+    const i32 most = *std::max_element(m, m + keys);
+    for (i64 k = 0; k < keys; ++k) {
+      const i64 q = k - (keys - T);
+      const i64 position = q >= 0 ? p[q] : std::max<i64>(0, p[0] + q);
+      if (m[k] != 0) numbers[b * keys + k] = static_cast<i32>(m[k] + (most + 1) * (position / chunk));
+    }
+  }
+  copy_from_host<i32>(numbers, out);
+  return out;
+}
+
 std::vector<float> sinusoid_rows(i64 rows, i64 width) {
   std::vector<float> out(rows * width);
   const i64 half = (width + 1) / 2;

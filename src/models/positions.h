@@ -12,6 +12,11 @@ namespace redco {
 // counted, and padding gets first - 1.
 Tensor row_positions(const Tensor& ids, i64 first, std::optional<i32> padding = {});
 
+// For attention in chunks of this many positions: [B, keys] i32, which is equal for two keys that a query may
+// see together, and 0 for a masked key. positions [B, T]; key_mask [B, keys] or undefined: 0 for padding, or
+// sample numbers in rows with several samples. keys > T: those of a cache too, whose padding is on the left.
+Tensor chunk_numbers(const Tensor& positions, const Tensor& key_mask, i64 chunk, i64 keys);
+
 // Rows [rows, width] of sines of each position in the first half of the dims, and cosines in the second:
 // frequencies 10000^(-2k / width) (Vaswani et al. 2017).
 std::vector<float> sinusoid_rows(i64 rows, i64 width);

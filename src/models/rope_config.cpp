@@ -144,7 +144,7 @@ void scale_llama3(RopeSettings& s, i64 max_positions, std::vector<float>& freq) 
   const double factor = s.positive("factor"), low = s.positive("low_freq_factor"),
                high = s.positive("high_freq_factor");
   const double length = s.positive("original_max_position_embeddings", static_cast<double>(max_positions));
-  if (high <= low) s.fail("high_freq_factor", "expected more than low_freq_factor");
+  if (high < low) s.fail("high_freq_factor", "expected at least low_freq_factor");
   for (float& f : freq) {
     const double wavelength = 2 * std::numbers::pi / f;
     if (wavelength < length / high) continue;
@@ -152,7 +152,7 @@ void scale_llama3(RopeSettings& s, i64 max_positions, std::vector<float>& freq) 
       f = static_cast<float>(f / factor);
       continue;
     }
-    const double smooth = (length / wavelength - low) / (high - low);
+    const double smooth = high > low ? (length / wavelength - low) / (high - low) : 1;
     f = static_cast<float>((1 - smooth) * f / factor + smooth * f);
   }
 }
@@ -254,6 +254,19 @@ void scale_dynamic(RopeSettings& s, const RopeFamily& family, i64 max_positions,
   };
 }
 
+Rope reversed(Rope rope) {
+  const auto negated = [](RopeOptions o) {
+    Frequencies f = *o.inv_freq;
+    for (float& x : f) x = -x;
+    o.inv_freq = shared(std::move(f));
+    return o;
+  };
+  rope.usual = negated(rope.usual);
+  if (rope.beyond)
+    rope.beyond = [negated, forward = rope.beyond](i64 tokens) { return negated(forward(tokens)); };
+  return rope;
+}
+
 Rope read_settings(ModelConfig& c, RopeSettings s, const RopeFamily& family, i64 head_dim,
                    i64 max_positions) {
   const i64 dim = static_cast<i64>(static_cast<double>(head_dim) * s.share);
@@ -283,7 +296,7 @@ Rope read_settings(ModelConfig& c, RopeSettings s, const RopeFamily& family, i64
     rope.query_growth_length = static_cast<i64>(s.positive("original_max_position_embeddings"));
   }
   s.finish();
-  return rope;
+  return family.reversed ? reversed(std::move(rope)) : rope;
 }
 
 }  // namespace

@@ -39,8 +39,9 @@ struct RopeFamily {
   // longrope has short factors only, and the keys short_mscale and long_mscale in place of attention_factor
   // (Phi-3.5-MoE in transformers).
   bool magnitudes = false;
-  bool growth = false;  // the keys llama_4_scaling_beta and original_max_position_embeddings (Ministral 3)
-  bool alpha = false;   // with the key alpha, type dynamic stretches the base once, for all lengths (Hunyuan)
+  bool growth = false;    // the keys llama_4_scaling_beta and original_max_position_embeddings (Ministral 3)
+  bool reversed = false;  // rotates by the negative angles (nanochat)
+  bool alpha = false;  // with the key alpha, type dynamic stretches the base once, for all lengths (Hunyuan)
 };
 
 // Reads and checks the config's rope settings for heads of width `head_dim`. Types: default, linear, dynamic,

@@ -5,6 +5,7 @@
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/select.h"
+#include "ops/shape.h"
 
 namespace redco {
 

@@ -161,7 +161,6 @@ Tensor attend(const ApplyOptions& o, const AttentionSettings& s, size_t layer, c
   const Tensor biases = bias_of_all(o, bias, q);
   const bool one = !v.defined();
   if (!o.cache) return attention(q, k, one ? k : v, a, key_mask, biases, sinks);
-  REDCO_CHECK(!o.segmented, "rows with several samples cannot use a cache");
   LayerCache& cache = o.cache->layer(layer);
   cache.append(one ? Tensors{k} : Tensors{k, v}, k.size(1));
   const CacheView held = cache.read();

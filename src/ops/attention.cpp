@@ -174,7 +174,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
       !mask.defined() || (mask.dtype() == DType::i32 && mask.rank() == 2 && mask.size(0) == q.size(0) &&
                           mask.size(1) >= keys && mask.size(1) <= k.size(1)),
       "[attention] mask {} does not match {} keys of {}", describe(mask), keys, describe(k));
-  REDCO_CHECK(!o.segmented || (mask.defined() && q.size(1) == keys),
+  REDCO_CHECK(!o.segmented || (mask.defined() && q.size(1) <= keys),
               "[attention] {} queries do not match the segmented mask {}", q.size(1), describe(mask));
   REDCO_CHECK(
       !bias.defined() || (bias.rank() == 4 && (bias.size(0) == 1 || bias.size(0) == q.size(0)) &&
@@ -244,7 +244,7 @@ Tensor visibility(i64 Tq, i64 Tk, const AttentionOptions& o, const Tensor& key_m
     const Tensor mask = reshape(cast(key_mask, dtype), {key_mask.shape()[0], 1, 1, 1, Tk});
     const Tensor hidden = compare(Binary::eq, mask, zeros({}, dtype, {}));
     sees = sees * add_scalar(scale(hidden, -1), 1);
-    if (o.segmented) sees = sees * compare(Binary::eq, mask, transpose(mask, -1, -2));
+    if (o.segmented) sees = sees * compare(Binary::eq, mask, narrow(transpose(mask, -1, -2), 3, Tk - Tq, Tq));
   }
   return log(sees);
 }

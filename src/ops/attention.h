@@ -14,8 +14,8 @@ struct AttentionOptions {
   i64 kv_length = -1;   // number of keys used of k, v (a cache may be longer); -1: all
   double dropout = 0;   // rate for the probabilities, drawn at coordinates (example, head, query, key)
   u64 dropout_key = 0;
-  // Rows with several samples, Tq = Tk: key_mask holds the sample number of each key (0: padding), and a
-  // query attends only to keys of the same sample.
+  // Rows with several samples: key_mask holds the sample number of each key (0: padding), and a query attends
+  // only to keys of the same sample. The queries are the last Tq of the Tk tokens.
   bool segmented = false;
   // ALiBi (Press et al. 2022): slopes[h] * (j - i) is added to the score of query i and key j, both counted
   // from the end; one slope per head of q. null: none.

@@ -20,10 +20,17 @@ std::string no_model(const std::string&) { return ""; }
 
 std::string text_to_text(const std::string& family) {
   static const std::map<std::string, std::string> classes = {
-      {"t5", "T5ForConditionalGeneration"},           {"mt5", "MT5ForConditionalGeneration"},
-      {"umt5", "UMT5ForConditionalGeneration"},       {"bart", "BartForConditionalGeneration"},
-      {"mbart", "MBartForConditionalGeneration"},     {"marian", "MarianMTModel"},
-      {"pegasus", "PegasusForConditionalGeneration"}, {"m2m_100", "M2M100ForConditionalGeneration"}};
+      {"t5", "T5ForConditionalGeneration"},
+      {"mt5", "MT5ForConditionalGeneration"},
+      {"umt5", "UMT5ForConditionalGeneration"},
+      {"bart", "BartForConditionalGeneration"},
+      {"mbart", "MBartForConditionalGeneration"},
+      {"marian", "MarianMTModel"},
+      {"plbart", "PLBartForConditionalGeneration"},
+      {"blenderbot", "BlenderbotForConditionalGeneration"},
+      {"blenderbot-small", "BlenderbotSmallForConditionalGeneration"},
+      {"pegasus", "PegasusForConditionalGeneration"},
+      {"m2m_100", "M2M100ForConditionalGeneration"}};
   const auto it = classes.find(family);
   return it == classes.end() ? "" : it->second;
 }
@@ -38,20 +45,23 @@ std::string decoder_class(const std::string& family, const std::string& ending) 
 // With a score per class; "": it has none.
 std::string decoder_classes(const std::string& family) {
   static const std::set<std::string> families = {
-      "bloom", "deepseek_v2", "deepseek_v3", "exaone4",  "falcon",   "gemma",     "gemma2",  "glm4",
-      "gpt2",  "gpt_bigcode", "gpt_neox",    "gptj",     "llama",    "mistral",   "mixtral", "mpt",
-      "olmo",  "olmo2",       "olmo3",       "nemotron", "opt",      "phi",       "phi3",    "qwen2",
-      "qwen3", "qwen2_moe",   "qwen3_moe",   "smollm3",  "stablelm", "starcoder2"};
+      "bloom",     "deepseek_v2", "deepseek_v3", "exaone4",    "falcon",
+      "gemma",     "gemma2",      "glm4",        "minicpm3",   "modernbert-decoder",
+      "persimmon", "gpt2",        "gpt_bigcode", "gpt_neox",   "gptj",
+      "llama",     "mistral",     "mixtral",     "mpt",        "olmo",
+      "olmo2",     "olmo3",       "nemotron",    "openai-gpt", "opt",
+      "phi",       "phi3",        "qwen2",       "qwen3",      "qwen2_moe",
+      "qwen3_moe", "smollm3",     "stablelm",    "starcoder2"};
   if (family == "gemma3_text") return "Gemma3TextForSequenceClassification";
   return families.count(family) ? decoder_class(family, "ForSequenceClassification") : "";
 }
 // With a score per class for each token.
 std::string decoder_tags(const std::string& family) {
   static const std::set<std::string> families = {
-      "arcee",     "bloom",    "deepseek_v3", "exaone4",  "falcon",    "gemma",  "gemma2", "glm",
-      "glm4",      "gpt2",     "gpt_bigcode", "gpt_neox", "gpt_oss",   "helium", "llama",  "mistral",
-      "mixtral",   "mpt",      "nemotron",    "phi",      "phi3",      "qwen2",  "qwen3",  "qwen2_moe",
-      "qwen3_moe", "seed_oss", "smollm3",     "stablelm", "starcoder2"};
+      "arcee",     "bloom",    "deepseek_v3", "exaone4",  "falcon",     "gemma",    "gemma2", "glm",
+      "glm4",      "gpt2",     "gpt_bigcode", "gpt_neox", "gpt_oss",    "helium",   "llama",  "mistral",
+      "mixtral",   "mpt",      "nemotron",    "phi",      "phi3",       "qwen2",    "qwen3",  "qwen2_moe",
+      "qwen3_moe", "seed_oss", "smollm3",     "stablelm", "starcoder2", "persimmon"};
   return families.count(family) ? decoder_class(family, "ForTokenClassification") : "";
 }
 
@@ -71,6 +81,13 @@ std::string labelling(const std::string& family) {
       {"deberta-v2", "DebertaV2ForSequenceClassification"},
       {"modernbert", "ModernBertForSequenceClassification"},
       {"nomic_bert", "NomicBertForSequenceClassification"},
+      {"gte", "GteForSequenceClassification"},
+      {"jina_embeddings_v3", "JinaEmbeddingsV3ForSequenceClassification"},
+      {"eurobert", "EuroBertForSequenceClassification"},
+      {"roformer", "RoFormerForSequenceClassification"},
+      {"megatron-bert", "MegatronBertForSequenceClassification"},
+      {"roberta-prelayernorm", "RobertaPreLayerNormForSequenceClassification"},
+      {"xlm-roberta-xl", "XLMRobertaXLForSequenceClassification"},
       {"bart", "BartForSequenceClassification"},
       {"mbart", "MBartForSequenceClassification"},
       {"vit", "ViTForImageClassification"},
@@ -99,7 +116,14 @@ std::string encoder_class(const std::string& family, const std::string& ending) 
                                                              {"albert", "Albert"},
                                                              {"deberta-v2", "DebertaV2"},
                                                              {"modernbert", "ModernBert"},
-                                                             {"nomic_bert", "NomicBert"}};
+                                                             {"nomic_bert", "NomicBert"},
+                                                             {"gte", "Gte"},
+                                                             {"jina_embeddings_v3", "JinaEmbeddingsV3"},
+                                                             {"eurobert", "EuroBert"},
+                                                             {"roformer", "RoFormer"},
+                                                             {"megatron-bert", "MegatronBert"},
+                                                             {"roberta-prelayernorm", "RobertaPreLayerNorm"},
+                                                             {"xlm-roberta-xl", "XLMRobertaXL"}};
   const auto it = classes.find(family);
   return it == classes.end() ? "" : it->second + ending;
 }
@@ -112,9 +136,15 @@ std::string tagging(const std::string& family) {
   const std::string name = encoder_class(family, "ForTokenClassification");
   return name.empty() ? decoder_tags(family) : name;
 }
-std::string span_finding(const std::string& family) { return encoder_class(family, "ForQuestionAnswering"); }
+// Encoders for which transformers has neither class.
+bool scores_texts_only(const std::string& family) { return family == "gte" || family == "eurobert"; }
+std::string span_finding(const std::string& family) {
+  return scores_texts_only(family) ? "" : encoder_class(family, "ForQuestionAnswering");
+}
 std::string choosing(const std::string& family) {
-  return family == "electra" ? "" : encoder_class(family, "ForMultipleChoice");
+  const bool none = family == "electra" || family == "roformer" || family == "jina_embeddings_v3" ||
+                    scores_texts_only(family);
+  return none ? "" : encoder_class(family, "ForMultipleChoice");
 }
 
 // Encoders and decoders that score a text.

@@ -18,9 +18,26 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 bool is_text_encoder(const std::string& family) {
-  static const std::set<std::string> kEncoders = {
-      "bert",  "roberta",    "xlm-roberta", "camembert",  "distilbert", "electra",      "albert",
-      "mpnet", "modernbert", "nomic_bert",  "deberta-v2", "ernie",      "data2vec-text"};
+  static const std::set<std::string> kEncoders = {"bert",
+                                                  "roberta",
+                                                  "xlm-roberta",
+                                                  "camembert",
+                                                  "distilbert",
+                                                  "electra",
+                                                  "albert",
+                                                  "mpnet",
+                                                  "modernbert",
+                                                  "nomic_bert",
+                                                  "deberta-v2",
+                                                  "ernie",
+                                                  "data2vec-text",
+                                                  "gte",
+                                                  "jina_embeddings_v3",
+                                                  "eurobert",
+                                                  "megatron-bert",
+                                                  "roformer",
+                                                  "roberta-prelayernorm",
+                                                  "xlm-roberta-xl"};
   return kEncoders.contains(family);
 }
 
@@ -33,6 +50,8 @@ bool is_tower(const std::string& family) {
 Json minimal(const std::string& family) {
   if (family == "gpt2")
     return {{"model_type", family}, {"vocab_size", 11}, {"n_embd", 8}, {"n_layer", 2}, {"n_head", 2}};
+  if (family == "openai-gpt")
+    return {{"model_type", family}, {"vocab_size", 11}, {"n_embd", 8}, {"n_layer", 2}, {"n_head", 2}};
   if (family == "gptj")
     return {{"model_type", family}, {"vocab_size", 11}, {"n_embd", 8},
             {"n_layer", 2},         {"n_head", 2},      {"rotary_dim", 4}};
@@ -42,12 +61,15 @@ Json minimal(const std::string& family) {
   if (family == "gpt_neo")
     return {{"model_type", family}, {"vocab_size", 11}, {"hidden_size", 8},
             {"num_layers", 2},      {"num_heads", 2},   {"attention_types", {{{"global"}, 2}}}};
-  if (family == "biogpt")
+  if (family == "biogpt" || family == "persimmon" || family == "modernbert-decoder")
     return {{"model_type", family},   {"vocab_size", 11},         {"hidden_size", 8},
             {"num_hidden_layers", 2}, {"num_attention_heads", 2}, {"intermediate_size", 16}};
   if (family == "solar_open" || family == "qwen3_5_moe_text")  // all layers are mixtures
     return {{"model_type", family},   {"vocab_size", 11},         {"hidden_size", 8},
             {"num_hidden_layers", 2}, {"num_attention_heads", 2}, {"num_key_value_heads", 2}};
+  if (family == "xglm")
+    return {{"model_type", family}, {"vocab_size", 11},     {"d_model", 8},
+            {"num_layers", 2},      {"attention_heads", 2}, {"ffn_dim", 16}};
   if (family == "opt")
     return {{"model_type", family},   {"vocab_size", 11},         {"hidden_size", 8},
             {"num_hidden_layers", 2}, {"num_attention_heads", 2}, {"ffn_dim", 16}};
@@ -70,7 +92,7 @@ Json minimal(const std::string& family) {
     return {{"model_type", family}, {"vocab_size", 11}, {"d_model", 8},
             {"d_ff", 16},           {"num_layers", 2},  {"num_heads", 2}};
   if (family == "bart" || family == "mbart" || family == "marian" || family == "pegasus" ||
-      family == "m2m_100" || family == "whisper")
+      family == "m2m_100" || family == "whisper" || family == "plbart" || family.starts_with("blenderbot"))
     return {{"model_type", family},         {"vocab_size", 11},      {"d_model", 8},
             {"encoder_layers", 2},          {"decoder_layers", 2},   {"encoder_attention_heads", 2},
             {"decoder_attention_heads", 2}, {"encoder_ffn_dim", 16}, {"decoder_ffn_dim", 16}};
@@ -120,6 +142,7 @@ Json minimal(const std::string& family) {
   if (family == "gemma3") return {{"model_type", family}, {"text_config", minimal("gemma3_text")}};
   if (family == "qwen3_5" || family == "qwen3_5_moe")
     return {{"model_type", family}, {"text_config", minimal(family + "_text")}};
+  if (family == "llama4") return {{"model_type", family}, {"text_config", minimal("llama4_text")}};
   if (family == "mistral3") return {{"model_type", family}, {"text_config", minimal("ministral3")}};
   if (is_tower(family))
     return {{"model_type", family},

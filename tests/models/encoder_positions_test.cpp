@@ -4,8 +4,10 @@
 #include <numeric>
 
 #include "models/model_testing.h"
+#include "models/positions.h"
 #include "support/error_text.h"
 #include "support/ranks.h"
+#include "tensor/transfer.h"
 
 namespace redco::testing {
 namespace {
@@ -32,6 +34,25 @@ TEST(EncoderPositions, GivenOnesReplaceThoseOfTheFamily) {
       EXPECT_NE(outputs(rows), outputs({})) << n;
     });
   }
+}
+
+// Chunks of 3 positions.
+TEST(ChunkNumbers, AreEqualForTokensOfOneChunk) {
+  on_one_rank([](Context&) {
+    const auto numbers = [](const std::vector<i32>& positions, const std::vector<i32>& mask, i64 keys) {
+      const auto n = static_cast<i64>(positions.size());
+      const Tensor of_keys = mask.empty() ? Tensor() : from_ids({1, std::ssize(mask)}, mask);
+      return host_copy<i32>(chunk_numbers(from_ids({1, n}, positions), of_keys, 3, keys));
+    };
+    using Numbers = std::vector<i32>;
+    EXPECT_EQ(numbers({0, 1, 2, 3, 4}, {}, 5), (Numbers{1, 1, 1, 3, 3}));
+    // Padding on the left is not counted, and the keys of a cache come before the queries.
+    EXPECT_EQ(numbers({0, 0, 0, 1, 2, 3}, {0, 0, 1, 1, 1, 1}, 6), (Numbers{0, 0, 1, 1, 1, 3}));
+    EXPECT_EQ(numbers({3}, {0, 0, 1, 1, 1, 1}, 6), (Numbers{0, 0, 1, 1, 1, 3}));
+    EXPECT_EQ(numbers({2, 3}, {0, 0, 1, 1, 1, 1, 0}, 6), (Numbers{0, 0, 1, 1, 1, 3}));
+    // The chunks of samples in one row differ.
+    EXPECT_EQ(numbers({0, 1, 2, 3, 0, 1}, {1, 1, 1, 1, 2, 2}, 6), (Numbers{1, 1, 1, 4, 2, 2}));
+  });
 }
 
 TEST(DecoderMemory, AModelWithoutEncoderRefusesIt) {

@@ -55,18 +55,19 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Decoders, Fixtures,
     ::testing::Combine(
-        ::testing::Values("phi3", "gpt_neox", "falcon", "bloom", "starcoder2", "olmo2", "cohere2",
-                          "qwen2_moe", "qwen3_moe", "deepseek_v3", "phi", "phi3-longrope",
-                          "llama-rope-dynamic", "gpt_neox-sequential", "falcon-mqa", "falcon-alibi",
-                          "bloom-variants", "mpt", "gpt_bigcode", "gpt_bigcode-heads", "stablelm",
-                          "stablelm-parallel", "olmo", "olmo3", "granite", "cohere", "glm", "glm4", "smollm3",
-                          "nemotron", "exaone4", "deepseek_v2", "gemma3-images", "mixtral-balanced",
-                          "qwen2_moe-balanced", "gpt_oss", "gpt_oss-mxfp4", "olmoe", "glm4_moe", "dots1",
-                          "ernie4_5", "helium", "seed_oss", "arcee", "hunyuan_v1_dense", "hunyuan_v1_moe",
-                          "granitemoe", "granitemoeshared", "apertus", "phimoe", "ernie4_5_moe", "gpt_neo",
-                          "codegen", "codegen-uneven", "biogpt", "ministral", "ministral3", "mistral3-images",
-                          "cwm", "internlm3", "iquestcoder", "exaone", "vaultgemma", "hyperclovax", "jais2",
-                          "minimax_m2", "glm4_moe_lite", "youtu", "solar_open", "exaone_moe"),
+        ::testing::Values(
+            "phi3", "gpt_neox", "falcon", "bloom", "starcoder2", "olmo2", "cohere2", "qwen2_moe", "qwen3_moe",
+            "deepseek_v3", "phi", "phi3-longrope", "llama-rope-dynamic", "gpt_neox-sequential", "falcon-mqa",
+            "falcon-alibi", "bloom-variants", "mpt", "gpt_bigcode", "gpt_bigcode-heads", "stablelm",
+            "stablelm-parallel", "olmo", "olmo3", "granite", "cohere", "glm", "glm4", "smollm3", "nemotron",
+            "exaone4", "deepseek_v2", "gemma3-images", "mixtral-balanced", "qwen2_moe-balanced", "gpt_oss",
+            "gpt_oss-mxfp4", "olmoe", "glm4_moe", "dots1", "ernie4_5", "helium", "seed_oss", "arcee",
+            "hunyuan_v1_dense", "hunyuan_v1_moe", "granitemoe", "granitemoeshared", "apertus", "phimoe",
+            "ernie4_5_moe", "gpt_neo", "codegen", "codegen-uneven", "biogpt", "ministral", "ministral3",
+            "mistral3-images", "cwm", "internlm3", "iquestcoder", "exaone", "vaultgemma", "hyperclovax",
+            "jais2", "minimax_m2", "glm4_moe_lite", "youtu", "solar_open", "exaone_moe", "openai-gpt",
+            "nanochat", "flex_olmo", "minicpm3", "persimmon", "xglm", "modernbert-decoder",
+            "modernbert-decoder-class", "hy_v3", "afmoe", "mellum", "llama4_text", "llama4_text-equal"),
         ::testing::ValuesIn(kMeshes)),
     param_name);
 
@@ -89,8 +90,11 @@ INSTANTIATE_TEST_SUITE_P(
                                          "nomic_bert-class", "deberta_v2", "deberta-v2-mlm",
                                          "deberta-v2-conv", "deberta-v2-absolute",
                                          "deberta-v2-unused-table-class", "modernbert-untied", "camembert",
-                                         "marian", "m2m_100", "pegasus", "mbart", "mt5", "umt5", "ernie",
-                                         "data2vec-text", "esm", "esm-absolute", "bart-class"),
+                                         "marian", "m2m_100", "pegasus", "mbart", "plbart", "blenderbot",
+                                         "blenderbot-small", "mt5", "umt5", "ernie", "data2vec-text", "esm",
+                                         "esm-absolute", "bart-class", "gte", "gte-class",
+                                         "jina_embeddings_v3", "eurobert", "eurobert-class", "megatron-bert",
+                                         "roformer", "roberta-prelayernorm", "xlm-roberta-xl"),
                        ::testing::ValuesIn(kMeshes)),
     param_name);
 

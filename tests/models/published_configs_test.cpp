@@ -130,6 +130,117 @@ constexpr PublishedConfig kPublished[] = {
       "router_aux_loss_coef": 0.001, "sliding_window": null, "tie_word_embeddings": false,
       "use_mamba_kernels": true, "vocab_size": 65536})",
      51570323328},
+    {"xglm-564m",
+     R"({"activation_dropout": 0, "activation_function": "gelu", "attention_dropout": 0.1,
+      "attention_heads": 16, "d_model": 1024, "decoder_start_token_id": 2, "dropout": 0.1,
+      "eos_token_id": 2, "ffn_dim": 4096, "init_std": 0.02, "layerdrop": 0.0, "max_position_embeddings":
+      2048, "model_type": "xglm", "num_layers": 24, "pad_token_id": 1, "scale_embedding": true,
+      "vocab_size": 256008})",
+     564463616},
+    {"minicpm3-4b",
+     R"({"dim_model_base": 256, "eos_token_id": [2, 73440], "hidden_act": "silu", "hidden_size": 2560,
+      "initializer_range": 0.1, "intermediate_size": 6400, "kv_lora_rank": 256,
+      "max_position_embeddings": 32768, "model_type": "minicpm3", "num_attention_heads": 40,
+      "num_hidden_layers": 62, "num_key_value_heads": 40, "q_lora_rank": 768, "qk_nope_head_dim": 64,
+      "qk_rope_head_dim": 32, "rms_norm_eps": 1e-05, "rope_scaling": {"long_factor": [1.0, 1.0, 1.0,
+      1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0],
+      "original_max_position_embeddings": 32768, "short_factor": [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0,
+      1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], "type": "longrope", "rope_theta": 10000.0,
+      "rope_type": "longrope"}, "scale_depth": 1.4, "scale_emb": 12, "vocab_size": 73448})",
+     4073875968},
+    {"nanochat-d32",
+     R"({"attention_bias": false, "attention_dropout": 0.0, "eos_token_id": 1, "final_logit_softcapping":
+      15.0, "hidden_act": "relu2", "hidden_size": 2048, "initializer_range": 0.02, "intermediate_size":
+      8192, "logits_soft_cap": 15.0, "max_position_embeddings": 2048, "model_type": "nanochat",
+      "num_attention_heads": 16, "num_hidden_layers": 32, "num_key_value_heads": 16, "pad_token_id": 1,
+      "qkv_bias": false, "rms_norm_eps": 1e-06, "rope_parameters": {"rope_theta": 10000.0, "rope_type":
+      "default"}, "tie_word_embeddings": false, "vocab_size": 65536})",
+     1879048192},
+    {"eurobert-210m",
+     R"({"architectures": ["EuroBertForMaskedLM"], "attention_bias": false, "attention_dropout": 0.0,
+      "clf_pooling": "late", "eos_token_id": 128001, "head_dim": 64, "hidden_act": "silu",
+      "hidden_dropout": 0.0, "hidden_size": 768, "initializer_range": 0.02, "intermediate_size": 3072,
+      "mask_token": "<|mask|>", "mask_token_id": 128002, "max_position_embeddings": 8192, "mlp_bias":
+      false, "model_type": "eurobert", "num_attention_heads": 12, "num_hidden_layers": 12,
+      "num_key_value_heads": 12, "pad_token": "<|end_of_text|>", "pad_token_id": 128001,
+      "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 250000,
+      "tie_word_embeddings": false, "vocab_size": 128256})",
+     310266624},
+    {"ettin-decoder-17m",
+     R"({"attention_bias": false, "attention_dropout": 0.0, "causal_mask": true, "classifier_activation":
+      "gelu", "classifier_bias": false, "classifier_dropout": 0.0, "classifier_pooling": "mean",
+      "cls_token_id": 50281, "decoder_bias": true, "deterministic_flash_attn": false,
+      "embedding_dropout": 0.0, "eos_token_id": 50282, "global_attn_every_n_layers": 3,
+      "global_rope_theta": 160000.0, "gradient_checkpointing": false, "hidden_activation": "gelu",
+      "hidden_size": 256, "initializer_cutoff_factor": 2.0, "initializer_range": 0.02,
+      "intermediate_size": 384, "is_causal": true, "layer_norm_eps": 1e-05, "local_attention": 128,
+      "local_rope_theta": 160000.0, "max_position_embeddings": 7999, "mlp_bias": false, "mlp_dropout":
+      0.0, "model_type": "modernbert-decoder", "norm_bias": false, "norm_eps": 1e-05,
+      "num_attention_heads": 4, "num_hidden_layers": 7, "pad_token_id": 50283,
+      "position_embedding_type": "sans_pos", "sep_token_id": 50282, "vocab_size": 50368})",
+     16913600},
+    {"blenderbot-400m-distill",
+     R"({"activation_dropout": 0.0, "activation_function": "gelu", "add_bias_logits": false,
+      "add_final_layer_norm": true, "attention_dropout": 0.0, "classif_dropout": 0.0,
+      "classifier_dropout": 0.0, "d_model": 1280, "decoder_attention_heads": 32, "decoder_ffn_dim":
+      5120, "decoder_layerdrop": 0.0, "decoder_layers": 12, "decoder_start_token_id": 1,
+      "do_blenderbot_90_layernorm": true, "dropout": 0.1, "encoder_attention_heads": 32,
+      "encoder_ffn_dim": 5120, "encoder_layerdrop": 0.0, "encoder_layers": 2,
+      "encoder_no_repeat_ngram_size": 3, "eos_token_id": 2, "extra_layer_norm": false,
+      "extra_pos_embeddings": 0, "force_bos_token_to_be_generated": false, "forced_eos_token_id": 2,
+      "init_std": 0.02, "is_encoder_decoder": true, "layernorm_variant": "prelayernorm",
+      "length_penalty": 0.65, "max_position_embeddings": 128, "model_type": "blenderbot",
+      "no_repeat_ngram_size": 3, "normalize_before": true, "normalize_embedding": false, "num_beams":
+      10, "num_hidden_layers": 2, "pad_token_id": 0, "scale_embedding": true,
+      "static_position_embeddings": false, "unk_token_id": 3, "vocab_size": 8008})",
+     364802560},
+    {"blenderbot_small-90m",
+     R"({"activation_dropout": 0.0, "activation_function": "gelu", "add_bias_logits": false,
+      "add_final_layer_norm": false, "attention_dropout": 0.0, "classif_dropout": 0.0,
+      "classifier_dropout": 0.0, "d_model": 512, "decoder_attention_heads": 16, "decoder_ffn_dim": 2048,
+      "decoder_layerdrop": 0.0, "decoder_layers": 8, "decoder_start_token_id": 1,
+      "do_blenderbot_90_layernorm": true, "dropout": 0.1, "encoder_attention_heads": 16,
+      "encoder_ffn_dim": 2048, "encoder_layerdrop": 0.0, "encoder_layers": 8, "eos_token_id": 2,
+      "extra_pos_embeddings": 0, "force_bos_token_to_be_generated": false, "init_std": 0.02,
+      "is_encoder_decoder": true, "layernorm_variant": "xlm", "max_position_embeddings": 512,
+      "model_type": "blenderbot-small", "normalize_before": false, "normalize_embedding": true,
+      "num_hidden_layers": 8, "pad_token_id": 0, "scale_embedding": true, "static_position_embeddings":
+      false, "unk_token_id": 3, "vocab_size": 54944})",
+     87508992},
+    {"llama-4-scout",
+     R"({"boi_token_index": 200080, "eoi_token_index": 200081, "image_token_index": 200092, "model_type":
+      "llama4", "text_config": {"attention_bias": false, "attention_chunk_size": 8192,
+      "attention_dropout": 0.0, "attn_scale": 0.1, "attn_temperature_tuning": true, "eos_token_id":
+      [200001, 200007, 200008], "floor_scale": 8192, "for_llm_compressor": false, "head_dim": 128,
+      "hidden_act": "silu", "hidden_size": 5120, "initializer_range": 0.02, "interleave_moe_layer_step":
+      1, "intermediate_size": 8192, "intermediate_size_mlp": 16384, "max_position_embeddings": 10485760,
+      "model_type": "llama4_text", "no_rope_layers": [], "num_attention_heads": 40,
+      "num_experts_per_tok": 1, "num_hidden_layers": 48, "num_key_value_heads": 8, "num_local_experts":
+      16, "output_router_logits": false, "pad_token_id": 200018, "rms_norm_eps": 1e-05, "rope_scaling":
+      {"factor": 16.0, "high_freq_factor": 1.0, "low_freq_factor": 1.0,
+      "original_max_position_embeddings": 8192, "rope_type": "llama3", "rope_theta": 500000.0},
+      "rope_theta": 500000.0, "router_aux_loss_coef": 0.001, "router_jitter_noise": 0.0, "use_qk_norm":
+      true, "vocab_size": 202048}, "vision_config": {"hidden_size": 1408, "model_type":
+      "llama4_vision_model"}})",
+     107769861120},
+    {"trinity-mini",
+     R"({"attention_dropout": 0.0, "eos_token_id": 3, "global_attn_every_n_layers": 4, "head_dim": 128,
+      "hidden_act": "silu", "hidden_size": 2048, "initializer_range": 0.02, "intermediate_size": 6144,
+      "load_balance_coeff": 0.001, "max_position_embeddings": 131072, "model_type": "afmoe",
+      "moe_intermediate_size": 1024, "mup_enabled": true, "n_group": 1, "num_attention_heads": 32,
+      "num_dense_layers": 2, "num_experts": 128, "num_experts_per_tok": 8, "num_hidden_layers": 32,
+      "num_key_value_heads": 4, "num_shared_experts": 1, "rms_norm_eps": 1e-05, "rope_scaling": null,
+      "rope_theta": 10000, "route_norm": true, "route_scale": 2.826, "score_func": "sigmoid",
+      "sliding_window": 2048, "tie_word_embeddings": false, "topk_group": 1, "vocab_size": 200192})",
+     26123970560},
+    {"persimmon-8b",
+     R"({"attention_dropout": 0.0, "eos_token_id": 71013, "hidden_act": "relu2", "hidden_dropout": 0.0,
+      "hidden_size": 4096, "initializer_range": 0.02, "intermediate_size": 16384, "layer_norm_eps":
+      1e-05, "max_position_embeddings": 16384, "model_type": "persimmon", "num_attention_heads": 64,
+      "num_hidden_layers": 36, "num_key_value_heads": 64, "partial_rotary_factor": 0.5, "qk_layernorm":
+      true, "rope_scaling": null, "rope_theta": 25000.0, "tie_word_embeddings": false, "vocab_size":
+      262144})",
+     9397175296},
 };
 
 std::string with_factors(std::string text) {

@@ -143,6 +143,12 @@ TEST(Attention, SegmentedRowsPassCheckOp) {
                 with({.scale = 0.7, .causal = true, .window = 2, .segmented = true})};
   window.combinations = 60;
   check_op(window);
+  // The queries are the last tokens.
+  OpCase last{"segmented, more keys",
+              {{{2, 2, 4, 2}, -2, 2}, kv_input(4), kv_input(4), ids_input({2, 4}, samples)},
+              with({.scale = 0.7, .causal = true, .segmented = true})};
+  last.combinations = 60;
+  check_op(last);
 }
 
 // Each sample gets exactly the bits that it gets alone, whatever the other samples are; fused and composed.
@@ -189,7 +195,7 @@ TEST(Attention, ASampleOfASegmentedRowGivesTheBitsItGivesAlone) {
     context.composed_only = false;
     const Tensor q = full({1, 2, 1, 2}, 1), k = full({1, 3, 1, 2}, 1);
     EXPECT_THROW(attention(q, q, q, {.segmented = true}), BugError);
-    EXPECT_THROW(attention(q, k, k, {.segmented = true}, from_ids({1, 3}, {{1, 1, 2}})), BugError);
+    EXPECT_THROW(attention(k, q, q, {.segmented = true}, from_ids({1, 2}, {{1, 1}})), BugError);
   });
 }
 

@@ -257,7 +257,8 @@ AttentionShape shape_of(const Attention& a, const View& q, const View& k) {
   return s;
 }
 
-AttentionArgs args_of(const Attention& a, const View& mask, const View& bias, const View& sinks = {}) {
+AttentionArgs args_of(const Attention& a, const View& q, const View& mask, const View& bias,
+                      const View& sinks = {}) {
   AttentionArgs out;
   out.scale = a.scale;
   out.softcap = a.softcap;
@@ -270,7 +271,11 @@ AttentionArgs args_of(const Attention& a, const View& mask, const View& bias, co
     out.sinks_B = sinks.shape[0];
   }
   out.key_mask = pointer<i32>(mask);
-  if (a.segmented) out.q_segment = out.k_segment = out.key_mask;
+  if (a.segmented && mask.present) {  // the queries are the last tokens
+    out.k_segment = out.key_mask;
+    out.q_segment = out.key_mask + a.keys - q.shape[1];
+    out.q_segment_stride = a.keys;
+  }
   if (bias.present) {
     out.bias = pointer<void>(bias);
     out.bias_B = bias.shape[0];
@@ -293,7 +298,7 @@ void add_attention(Kernels& t) {
       using T = decltype(zero);
       using Q = decltype(of_q);
       using KV = decltype(of_kv);
-      attention(shape_of(a, q, k), args_of(a, mask, bias, sinks), pointer<Q>(q), pointer<KV>(k),
+      attention(shape_of(a, q, k), args_of(a, q, mask, bias, sinks), pointer<Q>(q), pointer<KV>(k),
                 pointer<KV>(v), pointer<Q>(out), pointer<T>(lse), pointer<T>(workspace));
     };
     if (q.dtype == DType::bf16) return run(float{}, bf16{}, bf16{});
@@ -303,7 +308,7 @@ void add_attention(Kernels& t) {
     });
   };
   t.attention_workspace = [](const Attention& a, const View& q, const View& k) {
-    return attention_workspace(shape_of(a, q, k), args_of(a, {}, {}), q.dtype == DType::bf16,
+    return attention_workspace(shape_of(a, q, k), args_of(a, q, {}, {}), q.dtype == DType::bf16,
                                k.dtype == DType::bf16);
   };
   t.attention_backward.run = [](const Attention& a, const View& q, const View& k, const View& v,
@@ -313,7 +318,7 @@ void add_attention(Kernels& t) {
     visit_activation(q.dtype, [&](auto zero, auto element) {
       using T = decltype(zero);
       using X = decltype(element);
-      attention_backward(shape_of(a, q, k), args_of(a, mask, bias, sinks), pointer<X>(q), pointer<X>(k),
+      attention_backward(shape_of(a, q, k), args_of(a, q, mask, bias, sinks), pointer<X>(q), pointer<X>(k),
                          pointer<X>(v), pointer<X>(out), pointer<T>(lse), pointer<X>(g), pointer<X>(dq),
                          pointer<X>(dk), pointer<X>(dv), pointer<T>(dbias), pointer<T>(workspace));
     });

@@ -39,7 +39,8 @@ ScoreBlock<T> score_block(const AttentionShape& s, const AttentionArgs& a, i64 b
   k.scale = static_cast<T>(a.scale);
   k.softcap = static_cast<T>(a.softcap);
   k.key_mask = a.key_mask ? a.key_mask + b * s.Tk : nullptr;
-  k.q_segment = a.q_segment ? a.q_segment + b * s.Tq : nullptr;
+  k.q_segment =
+      a.q_segment ? a.q_segment + b * (a.q_segment_stride > 0 ? a.q_segment_stride : s.Tq) : nullptr;
   k.k_segment = a.k_segment ? a.k_segment + b * s.Tk : nullptr;
   if (a.bias) {
     const i64 cell = (a.bias_B == 1 ? 0 : b) * a.bias_H + (a.bias_H == 1 ? 0 : h);

@@ -57,6 +57,7 @@ struct AttentionArgs {
   const i32* key_mask = nullptr;   // [B,Tk]; 0: no query attends to the key
   const i32* q_segment = nullptr;  // [B,Tq] with k_segment [B,Tk]: attention stays within a segment
   const i32* k_segment = nullptr;
+  i64 q_segment_stride = 0;  // between the rows of q_segment; 0: Tq
   // T[bias_B, bias_H, Tq, Tk] with bias_B in {1, B}, bias_H in {1, H}; added to the scores.
   const void* bias = nullptr;
   i64 bias_B = 0, bias_H = 0;

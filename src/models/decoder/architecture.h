@@ -23,6 +23,8 @@ struct DecoderNames {
   std::string prefix = "model.";  // of all parameters but the head
   std::string embedding = "embed_tokens", positions{}, embedding_norm{}, project_in{}, layers = "layers",
               final_norm = "norm", project_out{}, head = "lm_head";
+  // Before the head, without the prefix: NAME.dense, and NAME.norm after its activation (HeadLayer).
+  std::string head_layer{};
   // Within a layer. The norms before and after a branch; with Block::post_norm the former follow the sums.
   std::string attention_norm = "input_layernorm", attention_out_norm{}, mlp_norm = "post_attention_layernorm",
               mlp_out_norm{};
@@ -30,6 +32,7 @@ struct DecoderNames {
   std::string q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj",
               out = "self_attn.o_proj";
   std::string q_norm = "self_attn.q_norm", k_norm = "self_attn.k_norm", sinks = "self_attn.sinks";
+  std::string attention_gate{};                        // see gated_attention
   std::string mamba = "mamba", delta = "linear_attn";  // the mixers of Mamba-2 and Gated DeltaNet
   std::string conv = "conv", selective = "mixer";  // short convolutions, and selective state spaces (Mamba)
   std::string cross_attention_norm = "ln_cross_attn", cross_attention = "crossattention.";
@@ -48,11 +51,12 @@ struct DecoderNames {
 struct MixtureSettings {
   i64 count = 0, per_token = 0, inner = 0;
   kernels::Unary activation = kernels::Unary::silu;
-  bool sigmoid = false;     // scores are sigmoids of the router's outputs; false: their softmax
-  bool normalized = false;  // the weights of the chosen experts are divided by their sum
-  double sum_eps = 0;       // added to that sum
-  double least_sum = 0;     // the sum is at least this
-  double scale = 1;         // of the weights
+  bool sigmoid = false;       // scores are sigmoids of the router's outputs; false: their softmax
+  bool normalized = false;    // the weights of the chosen experts are divided by their sum
+  double sum_eps = 0;         // added to that sum
+  double least_sum = 0;       // the sum is at least this
+  double scale = 1;           // of the weights
+  bool scales_input = false;  // the weight of a token's one expert scales its input, not its output
   // SparseMixer (Liu et al. 2023) chooses and weighs two experts in turn, each by a softmax over the experts
   // whose logits are nearly as large as the largest one; the number is the relative distance. See
   // sparse_mixer().
@@ -80,6 +84,7 @@ struct MixtureSettings {
   // Not empty: files hold the gates and ups of all experts in one tensor `stack_in` [E, 2 I, C], and the
   // downs in `stack_out` [E, C, I].
   std::string stack_in{}, stack_out{};
+  bool stack_transposed = false;  // they are [E, C, 2 I] and [E, I, C], and their names have no `.weight`
   std::string latent_in{}, latent_out{};
   // Where transformers computes with other names than it stores; empty: the same.
   std::string computed_router{}, computed_experts = "mlp.experts";
@@ -106,6 +111,12 @@ enum class QkvStorage : std::uint8_t {
   groups,    // for each key head: its queries, its key, its value
 };
 
+// A layer before the head: norm(activation(dense(x))).
+struct HeadLayer {
+  std::string activation = "gelu";
+  bool bias = false;
+};
+
 // What mixes the tokens of a layer.
 enum class Mixer : std::uint8_t { attention, mamba, delta, conv, selective, attention_and_mamba, none };
 inline bool is_recurrent(Mixer m) { return m != Mixer::attention && m != Mixer::none; }
@@ -113,11 +124,15 @@ inline bool attends(Mixer m) { return m == Mixer::attention || m == Mixer::atten
 
 struct DecoderLayer {
   Mixer mixer = Mixer::attention;
-  bool mlp = true;           // an MLP, or a mixture
-  i64 window = 0;            // the number of last tokens that a query attends to; 0: all
-  int rope = 0;              // index in `ropes`; -1: no rotary positions
-  double score_divisor = 1;  // of the scores, besides score_scale
-  bool mixture = false;      // a mixture of experts in place of the MLP
+  bool mlp = true;             // an MLP, or a mixture
+  i64 window = 0;              // the number of last tokens that a query attends to; 0: all
+  i64 chunk = 0;               // > 0: a query attends to the tokens of its chunk of this many positions
+  int rope = 0;                // index in `ropes`; -1: no rotary positions
+  bool attention_norm = true;  // DecoderNames::attention_norm, if it is not empty
+  bool head_norms = true;      // DecoderArchitecture::head_norms
+  bool grows = true;           // DecoderArchitecture::query_growth
+  double score_divisor = 1;    // of the scores, besides score_scale
+  bool mixture = false;        // a mixture of experts in place of the MLP
 };
 
 struct DecoderArchitecture {
@@ -138,7 +153,9 @@ struct DecoderArchitecture {
   i64 head_rows = 0;                      // > 0: the head is a layer of this many outputs that score a text,
   bool scores_tokens = false;             // or each token
   double head_dropout = 0;                // of its input
+  HeadLayer head_layer;                   // with DecoderNames::head_layer
   i64 position_rows = 0;                  // of the table of learned positions
+  bool sinusoids = false;                 // the rows are sinusoids of tensor2tensor, which no file has
   i64 position_offset = 0;                // the row of the first position
   bool masked_positions = false;          // positions are counted from the mask (OPT)
   double embedding_scale = 1;             // of the tokens' embeddings, not of learned positions
@@ -166,16 +183,18 @@ struct DecoderArchitecture {
   double clip_qkv = 0;  // > 0: queries, keys and values are limited to [-clip, clip]
   HeadNormSettings head_norms;
   double score_scale = 1, score_cap = 0;
-  // Queries grow with their position p: times 1 + growth * log(1 + floor(p / growth_length)).
+  // Queries grow with their position p: times 1 + growth * log(1 + floor((p + first) / growth_length)).
   double query_growth = 0;
-  i64 query_growth_length = 1;
+  i64 query_growth_length = 1, query_growth_first = 0;
   std::vector<Rope> ropes;
   double alibi = 0;    // > 0: ALiBi (Press et al. 2022) with its slopes times this
   bool sinks = false;  // a score per head that takes part in the softmax without a value
   std::optional<LatentSettings> latent;
   bool cross = false;  // attention to a memory of the decoder's width
 
-  bool gated_attention = false;  // the result times a sigmoid; files hold its rows after each head's queries
+  // The result times a sigmoid, of the layer DecoderNames::attention_gate. Without the name, files hold the
+  // layer's rows after each head's queries.
+  bool gated_attention = false;
   std::optional<MambaSettings> mamba;
   std::optional<DeltaSettings> delta;
   std::optional<ShortConvSettings> conv;
@@ -183,6 +202,7 @@ struct DecoderArchitecture {
 
   // MLP.
   bool gated = true, mlp_bias = false;
+  double inner_dropout = 0;  // of the input of the last layer
   std::string activation = "silu";
   bool xielu = false;  // in place of `activation`, without a gate
   std::optional<MixtureSettings> mixture;

@@ -30,8 +30,8 @@ void Decoder::declare_mixer(SpecBuilder& b, i64 i) const {
   const std::string h = layer(i);
   const Mixer mixer = arch_.layers[i].mixer;
   if (mixer == Mixer::none) return;
-  declare_norm(b, h, n.attention_norm);
-  if (attends(mixer)) declare_attention(b, h);
+  declare_norm(b, h, attention_norm(i));
+  if (attends(mixer)) declare_attention(b, i);
   if (const RecurrentMixer* const r = recurrent_mixer(mixer)) r->declare(b, h + "." + n.*r->name, arch_);
   declare_norm(b, h, n.attention_out_norm);
 }
@@ -51,15 +51,18 @@ void Decoder::declare_norm(SpecBuilder& b, const std::string& layer, const std::
   if (!name.empty()) redco::declare_norm(b, layer + "." + name, arch_.width, arch_.norm);
 }
 
-void Decoder::declare_attention(SpecBuilder& b, const std::string& layer) const {
+void Decoder::declare_attention(SpecBuilder& b, i64 i) const {
   const DecoderArchitecture& s = arch_;
+  const std::string layer = this->layer(i);
   const DecoderNames& n = s.names;
   if (s.latent) return declare_latent_attention(b, layer, *s.latent, s.heads.n_head, s.width, s.std);
   const auto [H, K, D] = s.heads;
   const HeadsOf q{0, H, K, D, false}, kv{0, H, K, D, true}, o{1, H, K, D, false};
   const std::string h = layer + ".";
+  if (!n.attention_gate.empty())
+    b.linear(h + n.attention_gate, H * D, s.width, false, s.std, s.transposed, q);
   if (s.qkv == QkvStorage::separate) {
-    if (s.gated_attention) {
+    if (s.gated_attention && n.attention_gate.empty()) {
       const std::vector<SpecBuilder::Part> parts = {{.name = "q", .rows = H * D, .heads = q, .block = D},
                                                     {.name = "gate", .rows = H * D, .heads = q, .block = D}};
       b.fused(h + n.q, parts, s.width, s.qkv_bias, s.std, s.transposed);
@@ -81,8 +84,10 @@ void Decoder::declare_attention(SpecBuilder& b, const std::string& layer) const 
     b.fused(h + n.qkv, parts, s.width, s.qkv_bias, s.std, s.transposed);
   }
   b.linear(h + n.out, s.width, H * D, s.out_bias, s.residual_std, s.transposed, o);
-  declare_head_norm(b, h + n.q_norm, s.heads, false, s.head_norms);
-  declare_head_norm(b, h + n.k_norm, s.heads, true, s.head_norms);
+  if (s.layers[i].head_norms) {
+    declare_head_norm(b, h + n.q_norm, s.heads, false, s.head_norms);
+    declare_head_norm(b, h + n.k_norm, s.heads, true, s.head_norms);
+  }
   if (s.sinks) {
     ParamSpec& w = b.add(h + n.sinks, {H}, ParamKind::other, {Init::Kind::normal, s.std});
     w.cut = 0;
@@ -120,11 +125,16 @@ void Decoder::declare_mlp(SpecBuilder& b, const std::string& layer) const {
 
 void Decoder::declare_head(SpecBuilder& b) const {
   const DecoderArchitecture& s = arch_;
+  const bool headless = s.bidirectional && s.head_rows == 0;  // an encoder of hidden states
+  if (const std::string name = outer_ + s.names.head_layer; name != outer_ && !headless) {
+    b.linear(name + ".dense", s.embedding_width, s.embedding_width, s.head_layer.bias, s.std);
+    redco::declare_norm(b, name + ".norm", s.embedding_width, s.norm);
+  }
   if (s.head_rows > 0) {
     b.linear(head(), s.head_rows, s.embedding_width, s.head_bias, s.std);
     return;
   }
-  if (s.bidirectional) return;  // an encoder of hidden states
+  if (headless) return;
   if (!s.tied) {
     b.linear(head(), s.vocab_size, s.embedding_width, s.head_bias, s.std).role = Role::head;
     return;

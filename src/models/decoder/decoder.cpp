@@ -10,6 +10,7 @@
 #include "models/decoder/latent_attention.h"
 #include "models/decoder/mixture.h"
 #include "models/decoder/recurrent_mixers.h"
+#include "models/positions.h"
 #include "models/xielu.h"
 #include "nn/cache.h"
 #include "ops/create.h"
@@ -47,6 +48,8 @@ Decoder::Decoder(DecoderArchitecture architecture, std::string outer)
   if (arch_.embedding_width == 0) arch_.embedding_width = arch_.width;
   if (arch_.alibi > 0)
     slopes_ = std::make_shared<const std::vector<float>>(alibi_slopes(arch_.heads.n_head, arch_.alibi));
+  if (arch_.sinusoids)
+    sinusoids_ = counted_sinusoid_rows(arch_.position_rows, arch_.width, arch_.padding_row);
 }
 
 std::string Decoder::layer(i64 i) const { return at(fmt::format("{}.{}", arch_.names.layers, i)); }
@@ -70,6 +73,7 @@ Tensor Decoder::apply(const ParamTree& p, const DecoderInputs& in, const ApplyOp
   if (s.embedding_width != s.width) x = dense(p, at(s.names.project_out), x, o);
   x = activation(o, "final_norm", x);
   if (o.hidden_states) o.hidden_states->push_back(x);
+  if (o.head && !s.names.head_layer.empty()) x = head_layer(p, head_input(o, x), o);
   if (o.head) x = dropout(o, "classifier", s.head_dropout, x);
   const Tensor y = lm_head(p, head(), x, o);
   return o.head ? soft_cap(scaled(y, s.logit_scale), s.logit_cap) : y;
@@ -83,9 +87,16 @@ Tensor Decoder::embed(const ParamTree& p, const DecoderInputs& in, const ApplyOp
   if (s.embedding_width != s.width) x = dense(p, at(n.project_in), x, o);
   x = scaled(x, s.embedding_scale);
   if (!n.positions.empty()) x = x + embedding(p[at(n.positions) + ".weight"], in.positions);
+  if (s.sinusoids) x = x + table_rows(in.positions, sinusoids_, s.width, x.dtype());
   x = residual(o, x);
   if (!n.embedding_norm.empty()) x = redco::norm(p, at(n.embedding_norm), x, s.norm, NormResult::stream);
   return dropout(o, "embedding", s.embedding_dropout, x);
+}
+
+Tensor Decoder::head_layer(const ParamTree& p, const Tensor& x, const ApplyOptions& o) const {
+  const std::string name = outer_ + arch_.names.head_layer;
+  const Tensor y = activate(arch_.head_layer.activation, dense(p, name + ".dense", x, o));
+  return redco::norm(p, name + ".norm", y, arch_.norm);
 }
 
 Tensor Decoder::norm(const ParamTree& p, const std::string& layer, const std::string& name, const Tensor& x,
@@ -121,7 +132,7 @@ Tensor Decoder::block(const ParamTree& p, const DecoderInputs& in, const ApplyOp
   const DecoderLayer& own = arch_.layers[i];
   if (own.mixer != Mixer::none) {
     Scope scope(own.mixer == Mixer::attention ? "attention" : "mixer");
-    const Branch branch = attention_branch();
+    const Branch branch = attention_branch(i);
     const Tensor a = before ? norm(p, h, branch.norm, x) : x;
     x = add_branch(p, o, h, branch, x, a, activation(o, i, ".attention", mixer(p, in, o, i, a)));
   } else if (o.cache) {
@@ -187,26 +198,34 @@ Tensor Decoder::attention(const ParamTree& p, const DecoderInputs& in, const App
   if (s.latent)
     return latent_attention(p, layer(i), *s.latent, settings, o, i, x, in.key_mask, in.positions, rope);
   const bool fused = s.qkv != QkvStorage::separate;
-  const bool grows = s.query_growth > 0 && tokens > s.query_growth_length;
+  const bool grows = s.query_growth > 0 && own.grows && tokens + s.query_growth_first > s.query_growth_length;
+  const bool normed = own.head_norms && s.head_norms.over != HeadNormSettings::Over::none;
+  std::optional<LayerName> gate;
+  if (s.gated_attention)
+    gate = n.attention_gate.empty() ? LayerName(h + n.q, "gate") : LayerName(h + n.attention_gate);
   const HeadNorms norms{h + n.q_norm, h + n.k_norm, s.head_norms};
   const AttentionBlock attention = {
-      .q = fused ? LayerName(h + n.qkv, "q") : LayerName(h + n.q, s.gated_attention ? "q" : ""),
+      .q = fused ? LayerName(h + n.qkv, "q") : LayerName(h + n.q, gate && !gate->part.empty() ? "q" : ""),
       .k = fused ? LayerName(h + n.qkv, "k") : LayerName(h + n.k),
       .v = fused ? LayerName(h + n.qkv, "v") : LayerName(h + n.v),
       .out = h + n.out,
       .heads = s.heads,
       .settings = settings,
       .rope = own.rope < 0 ? nullptr : &rope,
-      .norms = norms.settings.over == HeadNormSettings::Over::none ? nullptr : &norms,
+      .norms = normed ? &norms : nullptr,
       .clip = s.clip_qkv,
       .sinks = s.sinks ? h + n.sinks : "",
-      .gated = s.gated_attention,
+      .gate = gate,
       .query_scale = grows ? query_growth(in) : Tensor()};
-  return self_attention(p, attention, o, i, x, in.key_mask, in.positions);
+  if (own.chunk == 0) return self_attention(p, attention, o, i, x, in.key_mask, in.positions);
+  ApplyOptions in_chunks = o;
+  in_chunks.segmented = true;
+  return self_attention(p, attention, in_chunks, i, x,
+                        chunk_numbers(in.positions, in.key_mask, own.chunk, tokens), in.positions);
 }
 
 Tensor Decoder::query_growth(const DecoderInputs& in) const {
-  const Tensor positions = to_float(in.positions);
+  const Tensor positions = add_scalar(to_float(in.positions), static_cast<double>(arch_.query_growth_first));
   const Tensor lengths = floor(positions / full({}, static_cast<double>(arch_.query_growth_length)));
   const Tensor factors = add_scalar(scale(log1p(lengths), arch_.query_growth), 1);
   return reshape(factors, {factors.size(0), factors.size(1), 1, 1});
@@ -237,14 +256,15 @@ Tensor Decoder::mlp(const ParamTree& p, i64 i, const Tensor& x, const ApplyOptio
   const std::string h = layer(i) + ".";
   if (!s.gated) {
     const Tensor inner = dense(p, h + n.up, x, o);
-    return dense(p, h + n.down, s.xielu ? xielu(p, h + n.xielu, inner) : activate(s.activation, inner), o);
+    const Tensor y = s.xielu ? xielu(p, h + n.xielu, inner) : activate(s.activation, inner);
+    return dense(p, h + n.down, dropout(o, "mlp", s.inner_dropout, y), o);
   }
   const bool fused = !n.gate_up.empty();
   const LayerName gate = fused ? LayerName(h + n.gate_up, "gate") : LayerName(h + n.gate);
   const LayerName up = fused ? LayerName(h + n.gate_up, "up") : LayerName(h + n.up);
   const Tensors inner = dense_layers(p, {gate, up}, x, o);
   const Tensor y = activate_gated(s.activation, scaled(inner[0], s.gate_scale), inner[1]);
-  return scaled(dense(p, h + n.down, y, o), s.mlp_out_scale);
+  return scaled(dense(p, h + n.down, dropout(o, "mlp", s.inner_dropout, y), o), s.mlp_out_scale);
 }
 
 std::string Decoder::canonical_name(const std::string& stored) const {
@@ -258,6 +278,7 @@ std::string Decoder::canonical_name(const std::string& stored) const {
 std::string Decoder::own_name(const std::string& stored) const {
   const DecoderNames& n = arch_.names;
   const bool headless = arch_.bidirectional && arch_.head_rows == 0;
+  if (!n.head_layer.empty() && stored.starts_with(n.head_layer + ".")) return headless ? "" : stored;
   if (stored.starts_with(n.head + ".")) return headless ? "" : stored;
   if (arch_.head_rows > 0 && (stored.starts_with("lm_head.") || stored.starts_with("embed_out.")))
     return stored;

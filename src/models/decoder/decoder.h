@@ -31,9 +31,13 @@ class Decoder {
     double dropout;
     const std::string &norm, &out_norm;
   };
-  Branch attention_branch() const {
+  Branch attention_branch(i64 i) const {
     const DecoderNames& n = arch_.names;
-    return {"attention_out", arch_.attention_out_dropout, n.attention_norm, n.attention_out_norm};
+    return {"attention_out", arch_.attention_out_dropout, attention_norm(i), n.attention_out_norm};
+  }
+  const std::string& attention_norm(i64 i) const {
+    static const std::string kNone;
+    return arch_.layers[i].attention_norm ? arch_.names.attention_norm : kNone;
   }
   std::string own_name(const std::string& stored) const;  // canonical_name() of a name without `part`
   Branch mlp_branch() const {
@@ -46,13 +50,14 @@ class Decoder {
   // Declares a norm of the stream, if its name is not empty.
   void declare_norm(SpecBuilder& b, const std::string& layer, const std::string& name) const;
   void declare_mixer(SpecBuilder& b, i64 i) const;
-  void declare_attention(SpecBuilder& b, const std::string& layer) const;
+  void declare_attention(SpecBuilder& b, i64 i) const;
   void declare_cross_attention(SpecBuilder& b, const std::string& layer) const;
   void declare_feed_forward(SpecBuilder& b, i64 i) const;
   void declare_mlp(SpecBuilder& b, const std::string& layer) const;
   void declare_head(SpecBuilder& b) const;
 
   Tensor embed(const ParamTree& p, const DecoderInputs& in, const ApplyOptions& o) const;
+  Tensor head_layer(const ParamTree& p, const Tensor& x, const ApplyOptions& o) const;
   // The norm of this name, or x if the name is empty.
   Tensor norm(const ParamTree& p, const std::string& layer, const std::string& name, const Tensor& x,
               NormResult result = NormResult::computed) const;
@@ -84,6 +89,7 @@ class Decoder {
   DecoderArchitecture arch_;
   std::string outer_;
   std::shared_ptr<const std::vector<float>> slopes_;  // of ALiBi, one per head; null: none
+  std::vector<float> sinusoids_;                      // [position_rows, C]; empty: none
 };
 
 // A decoder as a model; reads the architecture, and finishes the config. saved_as: the class in the config of

@@ -8,6 +8,7 @@
 
 namespace redco {
 
+DecoderArchitecture read_afmoe(ModelConfig& c);
 DecoderArchitecture read_apertus(ModelConfig& c);
 DecoderArchitecture read_arcee(ModelConfig& c);
 DecoderArchitecture read_bamba(ModelConfig& c);
@@ -47,22 +48,30 @@ DecoderArchitecture read_granite_with(ModelConfig& c, const DecoderDefaults& def
 // A mixture in all layers, of experts of the width s.inner, and an MLP of this width (0: none) that all
 // tokens share; only the latter if num_local_experts is 0.
 void read_granite_mixture(ModelConfig& c, DecoderArchitecture& s, i64 shared_inner);
+DecoderArchitecture read_hy_v3(ModelConfig& c);
 DecoderArchitecture read_internlm3(ModelConfig& c);  // internlm3, iquestcoder
 DecoderArchitecture read_jais2(ModelConfig& c);
 DecoderArchitecture read_jamba(ModelConfig& c);
 DecoderArchitecture read_lfm2(ModelConfig& c);   // lfm2, lfm2_moe
 DecoderArchitecture read_llama(ModelConfig& c);  // llama, mistral, qwen2, qwen3
+DecoderArchitecture read_llama4(ModelConfig& c);
 DecoderArchitecture read_mamba(ModelConfig& c);  // mamba, falcon_mamba
+DecoderArchitecture read_mellum(ModelConfig& c);
+DecoderArchitecture read_minicpm3(ModelConfig& c);
 DecoderArchitecture read_minimax_m2(ModelConfig& c);
 DecoderArchitecture read_ministral(ModelConfig& c);
 DecoderArchitecture read_ministral3(ModelConfig& c);
 DecoderArchitecture read_mixtral(ModelConfig& c);
+DecoderArchitecture read_modernbert_decoder(ModelConfig& c);
 DecoderArchitecture read_mpt(ModelConfig& c);
+DecoderArchitecture read_nanochat(ModelConfig& c);
 DecoderArchitecture read_nemotron(ModelConfig& c);
 DecoderArchitecture read_nemotron_h(ModelConfig& c);
-DecoderArchitecture read_olmo(ModelConfig& c);  // olmo, olmo2, olmo3
-DecoderArchitecture read_olmoe(ModelConfig& c);
+DecoderArchitecture read_olmo(ModelConfig& c);   // olmo, olmo2, olmo3
+DecoderArchitecture read_olmoe(ModelConfig& c);  // olmoe, flex_olmo
+DecoderArchitecture read_openai_gpt(ModelConfig& c);
 DecoderArchitecture read_opt(ModelConfig& c);
+DecoderArchitecture read_persimmon(ModelConfig& c);
 DecoderArchitecture read_phi(ModelConfig& c);
 DecoderArchitecture read_phi3(ModelConfig& c);
 DecoderArchitecture read_phimoe(ModelConfig& c);
@@ -74,6 +83,7 @@ DecoderArchitecture read_smollm3(ModelConfig& c);
 DecoderArchitecture read_solar_open(ModelConfig& c);
 DecoderArchitecture read_stablelm(ModelConfig& c);
 DecoderArchitecture read_starcoder2(ModelConfig& c);
+DecoderArchitecture read_xglm(ModelConfig& c);
 DecoderArchitecture read_youtu(ModelConfig& c);
 
 }  // namespace redco

@@ -57,12 +57,13 @@ std::string expert_weight(const std::string& layer, const MixtureSettings& s, co
          (part == s.down ? ".weight" : "");
 }
 
-// Rows [row, row + out) of each matrix in a stored tensor [E, rows, in].
+// Rows [row, row + out) of each matrix in a stored tensor [E, rows, in], or columns of [E, in, rows].
 void declare_stacked(SpecBuilder& b, const std::string& name, const std::string& stored, const Shape& shape,
-                     i64 row, i64 rows, double std, const std::string& joined, Role role) {
+                     i64 row, i64 rows, double std, const std::string& joined, Role role, bool transposed) {
   ParamSpec& w = b.add(name, shape, ParamKind::linear, {Init::Kind::normal, std});
-  w.stored.name = stored + ".weight";
-  w.stored.shape = {rows, shape[2]};
+  w.stored.name = transposed ? stored : stored + ".weight";
+  w.stored.shape = transposed ? Shape{shape[2], rows} : Shape{rows, shape[2]};
+  w.stored.transposed = transposed;
   w.stored.row = row;
   w.stored.stacked = shape[0];
   w.stored.whole_stack = true;
@@ -75,12 +76,18 @@ void declare_stacked(SpecBuilder& b, const std::string& name, const std::string&
 void declare_experts(SpecBuilder& b, const std::string& layer, i64 C, double std, const MixtureSettings& s) {
   const std::string h = layer + ".", experts = h + s.experts, computed = h + s.computed_experts + ".";
   const i64 E = s.count, I = s.inner;
-  const std::string in = computed + (s.gated ? "gate_up_proj" : "up_proj"), out = computed + "down_proj";
+  // transformers computes with the stored tensors if they are transposed.
+  const bool same = s.stack_transposed;
+  const std::string in = same ? "" : computed + (s.gated ? "gate_up_proj" : "up_proj"),
+                    out = same ? "" : computed + "down_proj";
   if (!s.stack_in.empty()) {
     const auto weight = [&](const std::string& part) { return expert_weight(layer, s, part); };
-    declare_stacked(b, weight(s.gate), h + s.stack_in, {E, I, C}, 0, 2 * I, std, in, Role::first);
-    declare_stacked(b, weight(s.up), h + s.stack_in, {E, I, C}, I, 2 * I, std, in, Role::first);
-    declare_stacked(b, weight(s.down), h + s.stack_out, {E, C, I}, 0, C, std, out, Role::second);
+    declare_stacked(b, weight(s.gate), h + s.stack_in, {E, I, C}, 0, 2 * I, std, in, Role::first,
+                    s.stack_transposed);
+    declare_stacked(b, weight(s.up), h + s.stack_in, {E, I, C}, I, 2 * I, std, in, Role::first,
+                    s.stack_transposed);
+    declare_stacked(b, weight(s.down), h + s.stack_out, {E, C, I}, 0, C, std, out, Role::second,
+                    s.stack_transposed);
     return;
   }
   const i64 gates = s.gated ? I : 0;
@@ -207,8 +214,10 @@ Tensor mixture_of_experts(const ParamTree& p, const std::string& layer, const Mi
   const auto weight = [&](const std::string& part) { return p[expert_weight(layer, s, part)]; };
   // relu(u)^2 is relu(u) u: without a gate, the other factor is its input.
   const ExpertWeights w = {weight(s.gated ? s.gate : s.up), weight(s.up), weight(s.down)};
-  const Tensor in = s.latent > 0 ? dense(p, layer + "." + s.latent_in, x, o) : x;
-  Tensor y = experts(in, weights, chosen, w, {.activation = s.activation, .per_row = s.per_token});
+  Tensor in = s.latent > 0 ? dense(p, layer + "." + s.latent_in, x, o) : x;
+  if (s.scales_input) in = in * sum(weights, {-1}, true);
+  Tensor y = experts(in, s.scales_input ? chosen : weights, chosen, w,
+                     {.activation = s.activation, .per_row = s.per_token});
   if (s.latent > 0) y = dense(p, layer + "." + s.latent_out, y, o);
   return s.shared_inner > 0 ? add({y, shared_mlp(p, layer, s, x, o)}) : y;
 }

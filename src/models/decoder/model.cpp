@@ -24,6 +24,11 @@ void read_score(ModelConfig& c, DecoderArchitecture& s) {
   s.tied = s.head_bias = false;
   s.logit_scale = 1;
   s.logit_cap = 0;
+  if (s.names.head_layer.empty()) return;
+  s.names.head_layer = "head";  // ModernBERT's decoders
+  s.names.head = "classifier";
+  s.head_bias = s.head_layer.bias;
+  s.head_dropout = c.rate_or("classifier_dropout", 0);
 }
 
 // PREFIXForTokenClassification: a linear layer reads the last hidden state of each token.

@@ -123,6 +123,13 @@ void read_window_of_all(ModelConfig& c, DecoderArchitecture& s, i64 fallback) {
   for (DecoderLayer& l : s.layers) l.window = window;
 }
 
+double read_cap(ModelConfig& c, const char* key, double fallback) {
+  const bool none = c.mentions(key) && !c.has(key);
+  const double cap = c.number_or(key, none ? 0 : fallback);
+  if (c.has(key) && cap <= 0) c.fail(key, "expected a number above 0, or null");
+  return cap;
+}
+
 kernels::Unary read_expert_activation(ModelConfig& c, const std::string& name) {
   const std::optional<kernels::Unary> op = unary_activation(name);
   if (!op) c.fail("hidden_act", fmt::format("'{}' is not supported inside experts", name));

@@ -47,6 +47,9 @@ std::vector<Mixer> read_mixers(ModelConfig& c, i64 n_layers, const std::vector<s
 i64 read_window(ModelConfig& c, i64 fallback);
 void read_window_of_all(ModelConfig& c, DecoderArchitecture& s, i64 fallback);
 
+// A soft cap; 0 if it is null.
+double read_cap(ModelConfig& c, const char* key, double fallback);
+
 // A mixture in every decoder_sparse_step-th layer, except in those of mlp_only_layers.
 void read_mixture_layers(ModelConfig& c, DecoderArchitecture& s);
 // The activation inside of experts; an error of hidden_act if they do not support it.

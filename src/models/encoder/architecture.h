@@ -28,10 +28,11 @@ struct EncoderNames {
   std::string qkv{};  // one tensor: all queries, all keys, all values
   std::string up = "intermediate.dense", down = "output.dense", mlp_norm = "output.LayerNorm";
   std::string gate{};     // of a gated MLP
-  std::string gate_up{};  // one tensor: the rows of gate, then those of up
+  std::string gate_up{};  // one tensor: the rows of gate, then those of up; with up_first the other way
 };
 
-// Logits of the vocabulary: norm(activation(dense(x))) times the embedding's table.
+// Logits of the vocabulary: norm(activation(dense(x))) times the embedding's table. Without the name `dense`,
+// x times the table.
 struct MaskedHead {
   std::string dense, norm, decoder;
   std::string bias;  // the parameter; `decoder`.bias is another name of it; empty: no bias
@@ -48,6 +49,7 @@ struct ClassHead {
   bool dense_bias = true;
   double input_dropout = 0;  // before `dense`
   bool mean = false;         // the mean of all tokens, in place of the first one
+  bool pools_last = false;   // pools after `dense` and its activation, not before
   double dropout = 0;
 };
 
@@ -94,7 +96,8 @@ struct EncoderArchitecture {
   NormSettings norm;
   std::vector<EncoderLayer> layers;
   bool qkv_bias = true, out_bias = true, mlp_bias = true;
-  bool gated = false;
+  bool down_bias = false;  // of the MLP's last layer; mlp_bias: of all its layers
+  bool gated = false, up_first = false;
   std::string activation = "gelu";
   double dropout = 0, attention_dropout = 0, inner_dropout = 0;
   bool drops_mlp_output = true;

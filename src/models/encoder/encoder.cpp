@@ -77,13 +77,14 @@ class Encoder : public TextEncoder {
   std::string canonical_name(const std::string& stored) const override {
     const std::string& prefix = arch_.names.prefix;
     std::string name = stored;
+    if (arch_.family == "gte" && name.starts_with("new.")) name.replace(0, 3, "gte");  // the first releases
     for (const char* start : {"embeddings.", "encoder.", "transformer.", "layers.", "pooler."})
       if (!name.starts_with(prefix) && name.starts_with(start) && !is_head(name)) name = prefix + name;
     if (!has_parameter(name) && has_parameter(prefix + name)) name = prefix + name;
     if (name.ends_with("LayerNorm.gamma")) name.replace(name.size() - 5, 5, "weight");
     if (name.ends_with("LayerNorm.beta")) name.replace(name.size() - 4, 4, "bias");
     for (const char* buffer : {"embeddings.position_ids", "embeddings.token_type_ids", "rotary_emb.inv_freq",
-                               "rotary_embeddings.inv_freq"})
+                               "rotary_embeddings.inv_freq", "encoder.embed_positions.weight"})
       if (name.ends_with(buffer)) return "";
     // Heads of pre-training.
     for (const char* head : {"cls.seq_relationship.", "discriminator_predictions.", "sop_classifier.",
@@ -184,12 +185,13 @@ class Encoder : public TextEncoder {
     if (!n.gate_up.empty()) {
       std::vector<SpecBuilder::Part> parts = {{"gate", s.inner}, {"up", s.inner}};
       for (SpecBuilder::Part& part : parts) part.role = Role::first;
+      if (s.up_first) std::swap(parts[0], parts[1]);
       b.fused(h + n.gate_up, parts, C, s.mlp_bias, s.std, false);
     } else {
       if (s.gated) b.linear(h + n.gate, s.inner, C, s.mlp_bias, s.std).role = Role::first;
       b.linear(h + n.up, s.inner, C, s.mlp_bias, s.std).role = Role::first;
     }
-    b.linear(h + n.down, C, s.inner, s.mlp_bias, s.std).role = Role::second;
+    b.linear(h + n.down, C, s.inner, s.mlp_bias || s.down_bias, s.std).role = Role::second;
     if (!s.pre_norm) declare_norm(b, h + n.mlp_norm, C, s.norm);
   }
 
@@ -198,8 +200,10 @@ class Encoder : public TextEncoder {
     const i64 C = s.width, E = s.embedding_width;
     if (task_ == ModelTask::masked_lm) {
       const MaskedHead& m = *s.masked;
-      b.linear(m.dense, E, C, m.dense_bias, s.std);
-      declare_norm(b, m.norm, E, s.norm);
+      if (!m.dense.empty()) {
+        b.linear(m.dense, E, C, m.dense_bias, s.std);
+        declare_norm(b, m.norm, E, s.norm);
+      }
       if (!m.bias.empty()) b.add(m.bias, {s.vocab_size}, ParamKind::bias, {Init::Kind::zeros, 0});
       if (m.tied)
         b.tie(m.decoder + ".weight", at(s.names.words) + ".weight");
@@ -349,6 +353,7 @@ class Encoder : public TextEncoder {
   Tensor masked_logits(const ParamTree& p, const Tensor& x, const ApplyOptions& o) const {
     Scope scope("lm_head");
     const MaskedHead& m = *arch_.masked;
+    if (m.dense.empty()) return dense(p, m.decoder, x, o);
     const Tensor y = activate(m.activation, dense(p, m.dense, x, o));
     return dense(p, m.decoder, norm(p, m.norm, y, arch_.norm), o);
   }
@@ -357,8 +362,12 @@ class Encoder : public TextEncoder {
   Tensor class_logits(const ParamTree& p, const Tensor& x, const Tensor& mask, const ApplyOptions& o) const {
     Scope scope("classifier");
     const ClassHead& h = *arch_.classes;
-    Tensor y = h.mean ? mean_of_tokens(x, mask) : reshape(narrow(x, 1, 0, 1), {x.size(0), arch_.width});
-    y = head_layer(p, dropout(o, "classifier_in", h.input_dropout, y), o);
+    const auto pooled = [&](const Tensor& t) {
+      return h.mean ? mean_of_tokens(t, mask) : reshape(narrow(t, 1, 0, 1), {t.size(0), arch_.width});
+    };
+    Tensor y = dropout(o, "classifier_in", h.input_dropout, h.pools_last ? x : pooled(x));
+    y = head_layer(p, y, o);
+    if (h.pools_last) y = pooled(y);
     return dense(p, h.out, dropout(o, "classifier", h.dropout, y), o);
   }
 

@@ -13,9 +13,15 @@ EncoderArchitecture read_deberta_v2(ModelConfig& c);
 EncoderArchitecture read_distilbert(ModelConfig& c);
 EncoderArchitecture read_electra(ModelConfig& c);
 EncoderArchitecture read_esm(ModelConfig& c);
+EncoderArchitecture read_eurobert(ModelConfig& c);
+EncoderArchitecture read_gte(ModelConfig& c);
+EncoderArchitecture read_jina_embeddings_v3(ModelConfig& c);
+EncoderArchitecture read_megatron_bert(ModelConfig& c);
 EncoderArchitecture read_modernbert(ModelConfig& c);
 EncoderArchitecture read_mpnet(ModelConfig& c);
 EncoderArchitecture read_nomic_bert(ModelConfig& c);
+EncoderArchitecture read_roformer(ModelConfig& c);
+EncoderArchitecture read_pre_norm_roberta(ModelConfig& c);  // roberta-prelayernorm, xlm-roberta-xl
 
 // Keys that the descendants of BERT share, with its defaults: sizes, heads, types, dropouts, epsilon.
 // learned_positions: position_embedding_type has no other value.

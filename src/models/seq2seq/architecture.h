@@ -10,7 +10,7 @@
 namespace redco {
 
 enum class SourcePositions : std::uint8_t {
-  learned,    // rows of a table from 2 on
+  learned,    // rows of a table from Seq2SeqArchitecture::first_row on
   sinusoids,  // sines in the first half of the dims, cosines in the second (Vaswani et al. 2017)
   // The same with frequencies between 1 and 1 / 10000 (tensor2tensor), counted from padding_row + 1; padding
   // tokens have row padding_row, of zeros.
@@ -39,8 +39,10 @@ struct Seq2SeqArchitecture {
   // The decoder's input begins with the label's last token (mBART: the language), not with start_token.
   bool rotated_labels = false;
   SourcePositions positions = SourcePositions::learned;
+  i64 first_row = 2;            // of learned positions; the table's rows before it are not used
   bool pre_norm = false;        // norms before each part instead of after it, and one after the last layer
   bool embedding_norm = false;  // a norm after the embedding
+  bool norms_tokens = false;    // the decoder's is before the positions are added
   bool logits_bias = true;      // a buffer that is added to the logits
   bool key_bias = true;         // of the projections of keys
   // > 0: in place of the logits, a head scores this many classes. It reads the decoder's state of the text's

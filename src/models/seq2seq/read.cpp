@@ -82,6 +82,31 @@ Seq2SeqArchitecture read_mbart(ModelConfig& c) {
   return s;
 }
 
+// PLBART (Ahmad et al. 2021), of programs: BART with scaled embeddings, and mBART's codes of languages.
+Seq2SeqArchitecture read_plbart(ModelConfig& c) {
+  Seq2SeqArchitecture s = read_seq2seq_keys(c, {.attention_dropout = 0.1, .scales_embedding = true});
+  s.embedding_norm = s.rotated_labels = true;
+  return s;
+}
+
+// Blenderbot (Roller et al. 2020): norms before each part. The small models have BART's norms; that of the
+// decoder's embedding is before the positions are added. Positions begin with row 0.
+Seq2SeqArchitecture read_blenderbot(ModelConfig& c) {
+  Seq2SeqArchitecture s = read_seq2seq_keys(c, {.start_token = 1, .padding = 0});
+  const bool small = s.family == "blenderbot-small";
+  s.first_row = 0;
+  s.pre_norm = !small;
+  s.embedding_norm = s.norms_tokens = small;
+  c.expect("normalize_before", {small ? "false" : "true"});
+  c.expect("normalize_embedding", {small ? "true" : "false"});
+  c.expect("add_final_layer_norm", {small ? "false" : "true"});
+  c.expect("static_position_embeddings", {"false"});
+  // Settings of generation, and keys that no version of transformers reads.
+  c.inert({"encoder_no_repeat_ngram_size", "extra_pos_embeddings", "force_bos_token_to_be_generated",
+           "layernorm_variant", "extra_layer_norm", "do_blenderbot_90_layernorm", "unk_token_id"});
+  return s;
+}
+
 // Marian (Junczys-Dowmunt et al. 2018; OPUS-MT): sinusoids, no norm after the embedding.
 Seq2SeqArchitecture read_marian(ModelConfig& c) {
   Seq2SeqArchitecture s = read_seq2seq_keys(c, {.start_token = 58100, .padding = 58100});

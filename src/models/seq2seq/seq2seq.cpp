@@ -23,8 +23,7 @@ namespace redco {
 
 namespace {
 
-constexpr i64 kFirstRow = 2;  // the first two rows of the position tables are not used
-constexpr i64 kTaps = 3;      // of a convolution over time
+constexpr i64 kTaps = 3;  // of a convolution over time
 constexpr const char* kShared = "model.shared.weight";
 constexpr const char* kClassHead = "classification_head.";
 
@@ -135,7 +134,7 @@ class Seq2Seq : public Model {
   std::string tokens() const { return listens() ? at(arch_.decoder, "embed_tokens.weight") : kShared; }
   i64 first_row() const {
     if (arch_.positions == SourcePositions::sinusoids || listens()) return 0;
-    return arch_.positions == SourcePositions::learned ? kFirstRow : arch_.padding + 1;
+    return arch_.positions == SourcePositions::learned ? arch_.first_row : arch_.padding + 1;
   }
 
   void declare() {
@@ -185,7 +184,7 @@ class Seq2Seq : public Model {
     const HeadsOf q{0, H, K, D, false}, kv{0, H, K, D, true}, o{1, H, K, D, false};
     if (!a.tied && !listens()) b.embedding(at(s, "embed_tokens.weight"), a.vocab_size, C, std, a.padding);
     if (a.positions == SourcePositions::learned)
-      b.positions(at(s, "embed_positions.weight"), a.max_length + kFirstRow, C, std);
+      b.positions(at(s, "embed_positions.weight"), a.max_length + a.first_row, C, std);
     if (listens() && s.decoder) b.positions(at(s, "embed_positions.weight"), a.max_length, C, std);
     if (a.embedding_norm) declare_norm(b, at(s, "layernorm_embedding"), C, norm_);
     for (i64 i = 0; i < s.layers; ++i) {
@@ -211,7 +210,9 @@ class Seq2Seq : public Model {
   Tensor embedded(const ParamTree& p, const StackSettings& s, const Tensor& ids,
                   const Tensor& positions) const {
     Tensor x = embedding(p[at(s, "embed_tokens.weight")], ids, arch_.padding);
-    if (arch_.embedding_scale != 1) x = scale(x, arch_.embedding_scale);
+    const bool normed = s.decoder && arch_.norms_tokens;  // transformers does not scale these
+    if (arch_.embedding_scale != 1 && !normed) x = scale(x, arch_.embedding_scale);
+    if (normed) x = norm(p, at(s, "layernorm_embedding"), x, norm_, NormResult::stream);
     return x + of_positions(p, s, x, positions.defined() ? positions : rows_of(ids));
   }
 
@@ -255,7 +256,8 @@ class Seq2Seq : public Model {
     {
       Scope inner("embedding");
       x = residual(o, embed());
-      if (arch_.embedding_norm) x = norm(p, at(s, "layernorm_embedding"), x, norm_, NormResult::stream);
+      if (arch_.embedding_norm && !(s.decoder && arch_.norms_tokens))
+        x = norm(p, at(s, "layernorm_embedding"), x, norm_, NormResult::stream);
       x = activation(o, "embedding", dropout(o, s.name + "_embedding", arch_.dropout, x));
     }
     for (i64 i = 0; i < s.layers; ++i) {

@@ -32,10 +32,12 @@ struct Seq2SeqDefaults {
 Seq2SeqArchitecture read_seq2seq_keys(ModelConfig& c, const Seq2SeqDefaults& d);
 
 Seq2SeqArchitecture read_bart(ModelConfig& c);
+Seq2SeqArchitecture read_blenderbot(ModelConfig& c);  // blenderbot, blenderbot-small
 Seq2SeqArchitecture read_m2m_100(ModelConfig& c);
 Seq2SeqArchitecture read_marian(ModelConfig& c);
 Seq2SeqArchitecture read_mbart(ModelConfig& c);
 Seq2SeqArchitecture read_pegasus(ModelConfig& c);
+Seq2SeqArchitecture read_plbart(ModelConfig& c);
 Seq2SeqArchitecture read_whisper(ModelConfig& c);
 
 }  // namespace redco

@@ -1,6 +1,7 @@
 // DeepSeek-V2 and V3 (DeepSeek-AI 2024): latent attention; mixtures of many small experts after the first
 // layers, in groups of which a token may choose a few, and an MLP that all tokens share. GLM-4.7-Flash
 // (`glm4_moe_lite`): V3 with its mixtures listed by layer. Youtu-LLM (2025): V3's attention with MLPs.
+// MiniCPM3 (OpenBMB 2024): likewise, with multipliers of embedding, residual stream and logits.
 #include <cmath>
 
 #include "models/decoder/families.h"
@@ -22,14 +23,17 @@ LatentSettings read_latent(ModelConfig& c, const LatentSettings& d) {
   return l;
 }
 
-// Latent attention and rotary positions in interleaved pairs, unless rope_interleave is false.
+// Whether rotary positions rotate interleaved pairs. by_key: unless rope_interleave is false.
+enum class LatentRotation : std::uint8_t { pairs, halves, by_key };
+
 void read_latent_attention(
-    ModelConfig& c, DecoderArchitecture& s, bool always_interleaved,
+    ModelConfig& c, DecoderArchitecture& s, LatentRotation rotation,
     const LatentSettings& d = {
         .q_rank = 1536, .rank = 512, .nope_dim = 128, .rope_dim = 64, .value_dim = 128}) {
   s.latent = read_latent(c, d);
   s.heads = {s.heads.n_head, s.heads.n_head, s.latent->nope_dim + s.latent->rope_dim};
-  const bool interleaved = always_interleaved || c.boolean_or("rope_interleave", true);
+  const bool interleaved = rotation == LatentRotation::pairs ||
+                           (rotation == LatentRotation::by_key && c.boolean_or("rope_interleave", true));
   s.ropes = {read_rope(c, s.latent->rope_dim, s.max_length, {.interleaved = interleaved})};
   const double magnitude = s.ropes[0].score_magnitude;
   s.score_scale = magnitude * magnitude / std::sqrt(static_cast<double>(s.heads.head_dim));
@@ -40,7 +44,7 @@ void read_latent_attention(
 DecoderArchitecture read_deepseek(ModelConfig& c) {
   const bool third = c.text_or("model_type", "deepseek_v3") == "deepseek_v3";
   DecoderArchitecture s = read_usual(c, {.max_length = third ? 4096 : 2048});
-  read_latent_attention(c, s, !third);
+  read_latent_attention(c, s, third ? LatentRotation::by_key : LatentRotation::pairs);
   MixtureSettings m;
   if (third) {
     m = read_sigmoid_mixture(c, s.activation, {});
@@ -73,7 +77,7 @@ DecoderArchitecture read_deepseek(ModelConfig& c) {
 
 DecoderArchitecture read_glm4_moe_lite(ModelConfig& c) {
   DecoderArchitecture s = read_usual(c, {.max_length = 202752, .kv_heads = 20, .eps = 1e-5});
-  read_latent_attention(c, s, false,
+  read_latent_attention(c, s, LatentRotation::by_key,
                         {.q_rank = 768, .rank = 512, .nope_dim = 192, .rope_dim = 64, .value_dim = 256});
   s.mixture =
       read_sigmoid_mixture(c, s.activation, {.count = 64, .per_token = 4, .inner = 1536, .scale = 1.8});
@@ -86,8 +90,26 @@ DecoderArchitecture read_glm4_moe_lite(ModelConfig& c) {
 
 DecoderArchitecture read_youtu(ModelConfig& c) {
   DecoderArchitecture s = read_usual(c, {.max_length = 131072, .tied = true});
-  read_latent_attention(c, s, false);
+  read_latent_attention(c, s, LatentRotation::by_key);
   c.inert({"embedding_initializer_range"});
+  return s;
+}
+
+DecoderArchitecture read_minicpm3(ModelConfig& c) {
+  DecoderArchitecture s = read_usual(c, {.max_length = 32768, .kv_heads = 40, .eps = 1e-5, .tied = true});
+  // Absent or null, the three have defaults from the sizes.
+  const auto number = [&](const char* key, double fallback, double none) {
+    return c.number_or(key, c.mentions(key) ? none : fallback);
+  };
+  const i64 H = s.heads.n_head;
+  read_latent_attention(
+      c, s, LatentRotation::halves,
+      {.q_rank = 768, .rank = 256, .nope_dim = 64, .rope_dim = 32, .value_dim = s.width / H});
+  const double n = std::sqrt(static_cast<double>(s.layers.size())), width = static_cast<double>(s.width);
+  s.embedding_scale = c.number_or("scale_emb", 12);
+  s.residual_scale = number("scale_depth", 1.4, n) / n;
+  s.logit_scale = number("dim_model_base", 256, width) / width;
+  s.mlp_bias = c.boolean_or("mlp_bias", false);
   return s;
 }
 

@@ -23,14 +23,6 @@ std::string read_gemma_activation(ModelConfig& c) {
   return name;
 }
 
-// 0: none.
-double read_cap(ModelConfig& c, const char* key, double fallback) {
-  const bool none = c.mentions(key) && !c.has(key);
-  const double cap = c.number_or(key, none ? 0 : fallback);
-  if (c.has(key) && cap <= 0) c.fail(key, "expected a number above 0, or null");
-  return cap;
-}
-
 // From layer_types, or one full layer after each sliding_window_pattern - 1 sliding layers.
 void read_gemma_windows(ModelConfig& c, DecoderArchitecture& s, bool third) {
   const bool none = c.mentions("sliding_window") && !c.has("sliding_window");

@@ -1,5 +1,6 @@
 // GPT-2 (Radford et al. 2019): pre-norm blocks, learned positions, fused q/k/v projections stored (in, out).
-// As the decoder of an encoder-decoder model its blocks also attend to the encoder's output.
+// As the decoder of an encoder-decoder model its blocks also attend to the encoder's output. The first GPT
+// (Radford et al. 2018): norms after each part.
 #include <cmath>
 
 #include "models/decoder/families.h"
@@ -60,6 +61,50 @@ DecoderArchitecture read_gpt2_keys(ModelConfig& c, bool cross) {
 }
 
 }  // namespace
+
+DecoderArchitecture read_openai_gpt(ModelConfig& c) {
+  DecoderArchitecture s;
+  s.family = "openai-gpt";
+  s.names = {.prefix = "transformer.",
+             .embedding = "tokens_embed",
+             .positions = "positions_embed",
+             .layers = "h",
+             .attention_norm = "ln_1",
+             .mlp_norm = "ln_2",
+             .qkv = "attn.c_attn",
+             .out = "attn.c_proj",
+             .up = "mlp.c_fc",
+             .down = "mlp.c_proj",
+             .buffers = {".attn.bias", "position_ids"}};
+  s.vocab_size = c.integer("vocab_size");
+  s.padding_row = -1;
+  s.max_length = s.position_rows = c.integer_as_or({"n_positions", "max_position_embeddings"}, 512);
+  s.width = c.integer_as({"n_embd", "hidden_size"});
+  s.layers.resize(c.integer_as({"n_layer", "num_hidden_layers"}, 0));
+  for (DecoderLayer& l : s.layers) l.rope = -1;
+  const i64 H = c.integer_as({"n_head", "num_attention_heads"});
+  s.inner = 4 * s.width;
+  s.heads = {H, H, read_head_width(c, "n_head", H, "n_embd", s.width)};
+  s.score_scale = 1 / std::sqrt(static_cast<double>(s.heads.head_dim));
+  c.expect("afn", {"\"gelu\"", "\"relu\"", "\"silu\"", "\"swish\""});
+  const std::string activation = c.text_or("afn", "gelu");
+  s.activation = activation == "gelu" ? "gelu_new" : activation;
+  s.attention_out_dropout = s.mlp_out_dropout = c.rate_or("resid_pdrop", 0.1);
+  s.embedding_dropout = c.rate_or("embd_pdrop", 0.1);
+  s.attention_dropout = c.rate_or("attn_pdrop", 0.1);
+  s.block = Block::post_norm;
+  s.final_norm = false;
+  s.norm = {.rms = false, .bias = true, .eps = c.positive_or("layer_norm_epsilon", 1e-5)};
+  s.tied = c.boolean_or("tie_word_embeddings", true);
+  s.std = s.residual_std = c.number_or("initializer_range", 0.02);
+  s.qkv = QkvStorage::parts;
+  s.transposed = s.qkv_bias = s.out_bias = s.mlp_bias = true;
+  s.gated = false;
+  // Of heads for other tasks, and of early versions.
+  c.inert({"summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type",
+           "summary_use_proj", "n_ctx", "n_special", "predict_special_tokens"});
+  return s;
+}
 
 DecoderArchitecture read_gpt2(ModelConfig& c) { return read_gpt2_keys(c, false); }
 DecoderArchitecture read_gpt2_cross(ModelConfig& c) { return read_gpt2_keys(c, true); }

@@ -1,5 +1,6 @@
 // Qwen1.5-MoE and Qwen2 mixtures (Yang et al. 2024): a mixture of experts and a gated MLP that all tokens
-// share. Qwen3 mixtures (2025): norms of the heads, no shared MLP.
+// share. Qwen3 mixtures (2025): norms of the heads, no shared MLP. Mellum 2 (JetBrains
+// 2026): the same with windows and a second rotary base in listed layers.
 #include "models/decoder/families.h"
 #include "models/decoder/read.h"
 
@@ -48,6 +49,31 @@ DecoderArchitecture read_qwen_moe(ModelConfig& c) {
   }
   read_mixture_layers(c, s);
   s.mixture = m;
+  return s;
+}
+
+DecoderArchitecture read_mellum(ModelConfig& c) {
+  DecoderArchitecture s = read_usual(c, {.max_length = 131072, .kv_heads = 4, .head_dim = 128});
+  s.head_norms = {HeadNormSettings::Over::head, s.norm};
+  s.qkv_bias = s.out_bias = c.boolean_or("attention_bias", false);
+  const LayerRopes ropes = read_layer_ropes(c, s.heads.head_dim, s.max_length, {.theta = 500000},
+                                            {.theta = 10000, .theta_key = nullptr});
+  s.ropes = {ropes.full, ropes.sliding};
+  const i64 window = read_window(c, 1024);
+  bool given;
+  const std::vector<bool> slides = read_sliding_layers(c, static_cast<i64>(s.layers.size()), &given);
+  for (size_t i = 0; i < slides.size(); ++i)
+    if (slides[i]) s.layers[i] = {.window = window, .rope = 1};
+  MixtureSettings m;
+  m.activation = read_expert_activation(c, s.activation);
+  m.count = c.integer_as_or({"num_local_experts", "num_experts"}, 64);
+  read_router(c, m, "num_local_experts", 8);
+  m.inner = c.integer_or("moe_intermediate_size", 896);
+  m.normalized = c.boolean_or("norm_topk_prob", true);
+  read_sparse_layers(c, s, 0);
+  s.mixture = m;
+  s.names.other_parts = {"mtp."};  // layers that predict later tokens, which transformers skips too
+  c.inert({"num_nextn_predict_layers", "num_mtp_layers", "mtp_layer_types", "mtp_mlp_layer_types"});
   return s;
 }
 
