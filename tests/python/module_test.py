@@ -219,6 +219,8 @@ class Module(unittest.TestCase):
             with self.assertRaisesRegex(RuntimeError, "redco plan ended with exit code 2"):
                 redco.plan({"modle": model})
 
+    # Newer releases of pybind11 write other types and more names.
+    @unittest.skipUnless(sys.version_info[:2] == (3, 11), "the stubs are made with Python and pybind11 of Debian 12")
     def test_the_stubs_are_those_of_the_module(self):
         folder = os.path.dirname(os.path.dirname(os.path.abspath(redco.__file__)))
         subprocess.run([sys.executable, os.path.join(SOURCE, "scripts", "make_python_stubs.py"), folder, "--check"],
