@@ -31,7 +31,7 @@ HostsCheck check_hosts(const JobConfig& job, const std::string& version, bool js
   if (hosts.empty())
     throw UsageError(
         "[hosts] the job names no hosts. Set parallel.hosts: [node1:8, node2:8] or parallel.hostfile; `redco env` "
-        "describes this machine");
+        "describes this machine. The nodes of a SLURM allocation are not asked");
   const MpiLibrary linked = mpi_library();
   const char* path = std::getenv("PATH");
   launch.mpirun = find_mpirun(linked.path, linked.version, path ? path : "");

@@ -48,9 +48,9 @@ ThreadShare threads_per_rank(const LaunchRequest& r, const std::optional<SlurmJo
     if (cores > 0 && wanted > cores) {
       out.fits = false;
       out.notes.push_back(fmt::format(
-          "{} x {} share the {} usable cores of {}, which is slower than one thread per core. Lower "
+          "{} x {} share the {} of {}, which is slower than one thread per core. Lower "
           "parallel.threads_per_rank or the number of ranks",
-          counted(h.slots, "rank"), counted(threads, "thread"), cores, h.name));
+          counted(h.slots, "rank"), counted(threads, "thread"), counted(cores, "usable core"), h.name));
     }
     out.fills = out.fills || 2 * wanted > cores;
   }

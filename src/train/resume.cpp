@@ -240,9 +240,9 @@ void check_resumed_state(const std::string& path, const TrainState& saved, const
     if (saved.threads_per_rank != job.threads_per_rank || saved.dp != job.dp || saved.mp != job.mp ||
         saved.isa != job.isa)
       warn(
-          "[checkpoint] {} was made with dp {} x mp {}, {} threads, {}: results are equal up to rounding, "
+          "[checkpoint] {} was made with dp {} x mp {}, {} per rank, {}: results are equal up to rounding, "
           "not bit for bit",
-          path, saved.dp, saved.mp, saved.threads_per_rank, saved.isa);
+          path, saved.dp, saved.mp, counted(saved.threads_per_rank, "thread"), saved.isa);
   });
 }
 
