@@ -28,6 +28,15 @@ std::string_view line_with(std::string_view text, std::string_view part) {
   return text.substr(begin, text.find_first_of("\r\n", at) - begin);  // ssh ends lines with \r\n
 }
 
+std::string_view line_that_begins(std::string_view text, std::string_view part) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find_first_of("\r\n"));
+    if (line.starts_with(part)) return line;
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+  }
+  return {};
+}
+
 // "user@node2: Permission denied (publickey)." -> node2
 std::string host_that_denies(std::string_view line) {
   const std::size_t at = line.find('@');
@@ -79,9 +88,9 @@ StartFailure find_start_failure(std::string_view text) {
   }
   if (text.find("Host key verification failed") != kNone)
     return {Kind::unknown_key, between(text, "key is known for ", " \n"), ""};
-  for (const char* broken : {"Connection closed by ", "Connection reset by "})
-    if (const std::string host = between(text, broken, " \r\n"); !host.empty())
-      return {Kind::no_connection, host, "the connection broke"};
+  for (const std::string_view broken : {"Connection closed by ", "Connection reset by "})
+    if (const std::string_view line = line_that_begins(text, broken); !line.empty())
+      return {Kind::no_connection, between(line, broken, " "), "the connection broke"};
   if (text.find("Connection timed out during banner exchange") != kNone)
     return {Kind::no_connection, "", "Connection timed out"};
   for (const char* daemon : {"orted: ", "prted: "})

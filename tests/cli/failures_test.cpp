@@ -157,10 +157,9 @@ TEST_F(Failures, TheEndOfMpirunIsReported) {
         << read("stderr");
     for (const auto& p : std::filesystem::directory_iterator("/proc")) {
       std::error_code gone;
+      if (std::filesystem::read_symlink(p.path() / "cwd", gone) != dir_.path()) continue;
       const std::string name = slurp(p.path() / "comm");  // Open MPI 5 runs prterun
-      if (std::filesystem::read_symlink(p.path() / "cwd", gone) == dir_.path() &&
-          (name == "mpirun\n" || name == "prterun\n"))
-        kill(std::atoi(p.path().filename().c_str()), signal);
+      if (name == "mpirun\n" || name == "prterun\n") kill(std::atoi(p.path().filename().c_str()), signal);
     }
     const Ran r = wait(pid);
     EXPECT_EQ(r.code, 5) << signal << r.err;

@@ -32,8 +32,10 @@ TEST(StartFailure, NamesHostAndRemedy) {
               HasSubstr("host 10.0.0.9: ssh cannot connect: Connection timed out"));
   EXPECT_THAT(explain("Connection timed out during banner exchange"),
               HasSubstr("host HOST: ssh cannot connect: Connection timed out"));
-  for (const char* broken :
-       {"Connection closed by 10.0.0.9 port 22", "Connection reset by 10.0.0.9 port 22\r"})
+  for (
+      const char* broken :
+      {"Connection closed by 10.0.0.9 port 22",
+       "kex_exchange_identification: read: Connection reset by peer\r\nConnection reset by 10.0.0.9 port 22\r"})
     EXPECT_THAT(explain(broken), HasSubstr("host 10.0.0.9: ssh cannot connect: the connection broke. Check"));
   EXPECT_THAT(explain("me@node7: Permission denied (publickey,password)."),
               AllOf(HasSubstr("host node7: ssh asks for a password"), HasSubstr("`ssh-copy-id node7`")));
