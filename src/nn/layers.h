@@ -24,8 +24,8 @@ struct ApplyOptions {
   bool last_position_only = false;  // compute only the logits of the last token, [B, 1, V]
   bool head = true;                 // if false, the result is what the head reads: Model::last_hidden_state()
   bool sequence_parallel = false;   // shards the residual stream over tokens; see residual()
-  bool segmented = false;  // key_mask holds sample numbers: attention stays within a sample
-  ModelCache* cache = nullptr;  // of earlier tokens (nn/cache.h)
+  bool segmented = false;           // key_mask holds sample numbers: attention stays within a sample
+  ModelCache* cache = nullptr;      // of earlier tokens (nn/cache.h)
   // Of self-attention in all layers, whatever the family has. causal=false: a sliding window reaches as many
   // tokens to both sides. attention_bias [1 or B, 1 or H, T, keys] is added to the scores; undefined: none.
   // Masks as biases: nn/attention_bias.h.
