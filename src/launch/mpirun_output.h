@@ -56,7 +56,7 @@ class MpirunOutput {
   std::string frame_;
   std::string own_text_;
   bool has_unknown_ = false;
-  bool aborted_ = false;  // by a rank, with an error of its own
+  bool aborted_ = false;  // by a rank that has printed the reason
   std::optional<Failure> failure_;
 };
 

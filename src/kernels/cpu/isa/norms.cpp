@@ -60,7 +60,7 @@ inline void layer_norm_row(const X* x, const T* w, T m, T k, const G* g, X* dx, 
 
 template <bool kWeight, bool kDw, class T, class X, class G>
 inline void rms_norm_row(const X* x, const T* w, T k, const G* g, X* dx, T* dw, i64 C) {
-  // In a loop of its own, so that the order of the sum doesn't depend on kDw.
+  // A separate loop, so that the order of the sum doesn't depend on kDw.
   T s = 0;
 #pragma omp simd reduction(+ : s)
   for (i64 c = 0; c < C; ++c) {
