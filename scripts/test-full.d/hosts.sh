@@ -279,7 +279,8 @@ hosts_without_ssh() {
       --key-file key >"member$i.out" 2>"member$i.err" </dev/null) &
     members+=($!)
   done
-  begin joined "" --n-processes 3 --process-id 0 --host0-address redcot-a --key-file key && within 60 at_step 5 || return 1
+  begin joined "" --n-processes 3 --process-id 0 --host0-address redcot-a --key-file key train.max_steps=900 &&
+    within 60 at_step 5 || return 1
   # A process with another number of processes, and one whose number is taken.
   for h in 4 3; do
     code=0
@@ -287,7 +288,7 @@ hosts_without_ssh() {
       --host0-address redcot-a --key-file key >"wrong$h.out" 2>"wrong$h.err" </dev/null) || code=$?
     ((code == 2)) || { say "a process that cannot take part ended with $code" && cat "$folder/wrong$h.err" >&2 && return 1; }
   done
-  within 60 at_step 22 && on b kill -KILL $(pids_on b ranks) && finished 0 && said 'restart 1 of 3' && steps_once 60 || return 1
+  within 60 at_step 22 && on b kill -KILL $(pids_on b ranks) && finished 0 && said 'restart 1 of 3' && steps_once 900 || return 1
   for i in "${members[@]}"; do wait "$i" || return 1; done
 }
 
