@@ -74,6 +74,21 @@ std::vector<bool> read_sliding_layers(ModelConfig& c, i64 n_layers, bool* given)
   return slides;
 }
 
+std::vector<bool> read_rotated_layers(ModelConfig& c, i64 n_layers, bool empty_is_none) {
+  const i64 interval = c.integer_or("no_rope_layer_interval", 4);
+  const nlohmann::json list = nlohmann::json::parse(c.json("no_rope_layers"));
+  const bool given = !list.is_null() && !(empty_is_none && list.is_array() && list.empty());
+  if (given && (!list.is_array() || static_cast<i64>(list.size()) != n_layers))
+    c.fail("no_rope_layers",
+           fmt::format("expected a list of num_hidden_layers={} numbers, 0 or 1", n_layers));
+  std::vector<bool> rotated(n_layers);
+  for (i64 i = 0; i < n_layers; ++i) {
+    if (given && list[i] != 0 && list[i] != 1) c.fail("no_rope_layers", "expected 0 or 1 for each layer");
+    rotated[i] = given ? list[i] == 1 : (i + 1) % interval != 0;
+  }
+  return rotated;
+}
+
 std::vector<bool> read_sliding_layers_or(ModelConfig& c, i64 n_layers, i64 pattern) {
   bool given;
   std::vector<bool> slides = read_sliding_layers(c, n_layers, &given);

@@ -38,6 +38,9 @@ i64 read_head_width(ModelConfig& c, const char* heads_key, i64 H, const char* wi
 std::vector<bool> read_sliding_layers(ModelConfig& c, i64 n_layers, bool* given);
 // The same; without the key, all layers but every `pattern`-th slide (0: none).
 std::vector<bool> read_sliding_layers_or(ModelConfig& c, i64 n_layers, i64 pattern);
+// no_rope_layers: 1 for each layer with rotary positions, 0 for one without. Else all but every
+// no_rope_layer_interval-th have them. empty_is_none: an empty list is like no list.
+std::vector<bool> read_rotated_layers(ModelConfig& c, i64 n_layers, bool empty_is_none = false);
 // A text per layer, "full_attention" or "attention", or a recurrence ("linear_attention" or "mamba"; "conv"
 // for Mixer::conv), under
 // one of the names; without it, all layers are recurrent.

@@ -27,5 +27,12 @@ EncoderArchitecture read_pre_norm_roberta(ModelConfig& c);  // roberta-prelayern
 // learned_positions: position_embedding_type has no other value.
 EncoderArchitecture read_bert_keys(ModelConfig& c, i64 padding_row, i64 types = 2,
                                    bool learned_positions = true);
+// RoBERTa's positions begin after the id of padding.
+void count_positions_after_padding(ModelConfig& c, EncoderArchitecture& s);
+// Rotary positions in all layers, and none that are learned.
+void rotate_all_layers(EncoderArchitecture& s, Rope rope);
+// The names of the masked heads of BERT and of RoBERTa.
+MaskedHead bert_masked_head(const std::string& activation);
+MaskedHead roberta_masked_head();
 
 }  // namespace redco

@@ -13,22 +13,6 @@ namespace redco {
 
 namespace {
 
-// no_rope_layers: 1 for each layer with rotary positions, 0 for one without. Else all but every
-// no_rope_layer_interval-th have them.
-std::vector<bool> read_rotated_layers(ModelConfig& c, i64 n) {
-  const i64 interval = c.integer_or("no_rope_layer_interval", 4);
-  const auto list = nlohmann::json::parse(c.json("no_rope_layers"));
-  std::vector<bool> out(n);
-  const bool given = list.is_array() && !list.empty();
-  if (!list.is_null() && (!list.is_array() || (given && static_cast<i64>(list.size()) != n)))
-    c.fail("no_rope_layers", "expected a list with 0 or 1 for each of num_hidden_layers layers");
-  for (i64 i = 0; i < n; ++i) {
-    if (given && list[i] != 0 && list[i] != 1) c.fail("no_rope_layers", "expected 0 or 1 for each layer");
-    out[i] = given ? list[i] == 1 : (i + 1) % interval != 0;
-  }
-  return out;
-}
-
 // layer_types; else the layers with rotary positions attend in chunks.
 void read_chunks(ModelConfig& c, DecoderArchitecture& s) {
   const bool none = c.mentions("attention_chunk_size") && !c.has("attention_chunk_size");
@@ -89,7 +73,7 @@ DecoderArchitecture read_llama4_with(ModelConfig& c, DecoderDefaults d) {
   NormSettings of_heads = s.norm;
   of_heads.weight = false;
   s.head_norms = {.over = HeadNormSettings::Over::head, .norm = of_heads, .after_rope = true};
-  const std::vector<bool> rotated = read_rotated_layers(c, static_cast<i64>(s.layers.size()));
+  const std::vector<bool> rotated = read_rotated_layers(c, static_cast<i64>(s.layers.size()), true);
   for (size_t i = 0; i < rotated.size(); ++i) {
     s.layers[i].rope = rotated[i] ? 0 : -1;
     s.layers[i].head_norms = rotated[i] && normed;

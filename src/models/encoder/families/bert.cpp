@@ -3,6 +3,8 @@
 // tasks. They differ in names, heads and position ids.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "models/encoder/encoder.h"
 #include "models/encoder/families.h"
 
@@ -31,6 +33,37 @@ EncoderArchitecture read_bert_keys(ModelConfig& c, i64 padding_row, i64 types, b
   if (learned_positions) c.expect("position_embedding_type", {"\"absolute\""});
   add_encoder_layers(s, "encoder.layer", n);
   return s;
+}
+
+void count_positions_after_padding(ModelConfig& c, EncoderArchitecture& s) {
+  if (s.padding_row < 0) c.fail("pad_token_id", "expected a token's id; positions are counted from it");
+  s.positions_after_padding = true;
+  s.max_length = s.position_rows - s.padding_row - 1;
+  if (s.max_length < 1)
+    c.fail("max_position_embeddings",
+           fmt::format("no position is left after pad_token_id={}", s.padding_row));
+}
+
+void rotate_all_layers(EncoderArchitecture& s, Rope rope) {
+  s.position_rows = 0;
+  s.ropes = {std::move(rope)};
+  for (EncoderLayer& l : s.layers) l.rope = 0;
+}
+
+MaskedHead bert_masked_head(const std::string& activation) {
+  return {.dense = "cls.predictions.transform.dense",
+          .norm = "cls.predictions.transform.LayerNorm",
+          .decoder = "cls.predictions.decoder",
+          .bias = "cls.predictions.bias",
+          .activation = activation};
+}
+
+MaskedHead roberta_masked_head() {
+  return {.dense = "lm_head.dense",
+          .norm = "lm_head.layer_norm",
+          .decoder = "lm_head.decoder",
+          .bias = "lm_head.bias",
+          .activation = "gelu"};
 }
 
 namespace {
@@ -62,25 +95,11 @@ EncoderArchitecture read_bert(ModelConfig& c) {
   s.names.prefix = v.prefix;
   read_encoder_task(c, v.classes, s);
   if (roberta) {
-    if (s.padding_row < 0) c.fail("pad_token_id", "expected a token's id; positions are counted from it");
-    // Positions begin after the padding id.
-    s.positions_after_padding = true;
-    s.max_length = s.position_rows - s.padding_row - 1;
-    if (s.max_length < 1)
-      c.fail("max_position_embeddings",
-             fmt::format("no position is left after pad_token_id={}", s.padding_row));
-    s.masked = {.dense = "lm_head.dense",
-                .norm = "lm_head.layer_norm",
-                .decoder = "lm_head.decoder",
-                .bias = "lm_head.bias",
-                .activation = "gelu"};
+    count_positions_after_padding(c, s);
+    s.masked = roberta_masked_head();
     s.classes = {.dense = "classifier.dense", .out = "classifier.out_proj"};
   } else {
-    s.masked = {.dense = "cls.predictions.transform.dense",
-                .norm = "cls.predictions.transform.LayerNorm",
-                .decoder = "cls.predictions.decoder",
-                .bias = "cls.predictions.bias",
-                .activation = s.activation};
+    s.masked = bert_masked_head(s.activation);
     s.classes = {.dense = s.names.prefix + "pooler.dense", .out = "classifier"};
   }
   s.pooler = "pooler.dense";

@@ -19,19 +19,13 @@ EncoderArchitecture read_esm(ModelConfig& c) {
   if (c.boolean_or("token_dropout", false)) s.dropped_token = c.token_or("mask_token_id", -1, s.vocab_size);
   if (s.padding_row < 0) c.fail("pad_token_id", "expected a token's id; positions are counted from it");
   if (c.text_or("position_embedding_type", "absolute") == "rotary") {
-    s.position_rows = 0;
-    s.ropes = {read_rope(c, s.heads.head_dim, s.max_length)};
-    for (EncoderLayer& l : s.layers) l.rope = 0;
+    rotate_all_layers(s, read_rope(c, s.heads.head_dim, s.max_length));
   } else {
     c.expect("position_embedding_type", {"\"absolute\"", "\"rotary\""});
     s.positions_after_padding = true;
     s.max_length = s.position_rows - s.padding_row - 1;
   }
-  s.masked = {.dense = "lm_head.dense",
-              .norm = "lm_head.layer_norm",
-              .decoder = "lm_head.decoder",
-              .bias = "lm_head.bias",
-              .activation = "gelu"};
+  s.masked = roberta_masked_head();
   s.classes = {.dense = "classifier.dense", .out = "classifier.out_proj", .dropout = s.dropout};
   s.classes->input_dropout = s.dropout;
   s.tags = {.out = "classifier", .dropout = s.dropout};

@@ -10,12 +10,6 @@ namespace redco {
 
 namespace {
 
-void rotate_all(ModelConfig& c, EncoderArchitecture& s, double theta) {
-  s.position_rows = 0;
-  s.ropes = {read_rope(c, s.heads.head_dim, s.max_length, {.theta = theta})};
-  for (EncoderLayer& l : s.layers) l.rope = 0;
-}
-
 void rename_layers(EncoderArchitecture& s, const char* name) {
   const auto n = static_cast<i64>(s.layers.size());
   s.layers.clear();
@@ -36,7 +30,7 @@ EncoderArchitecture read_gte(ModelConfig& c) {
   s.names.mlp_norm = "mlp_ln";
   read_encoder_task(c, "Gte", s);
   if (!c.has("max_position_embeddings")) s.max_length = 8192;
-  rotate_all(c, s, 160000);
+  rotate_all_layers(s, read_rope(c, s.heads.head_dim, s.max_length, {.theta = 160000}));
   s.gated = s.up_first = s.down_bias = true;
   s.mlp_bias = false;
   s.inner_dropout = s.dropout;
@@ -68,12 +62,8 @@ EncoderArchitecture read_jina_embeddings_v3(ModelConfig& c) {
   if (!c.has("max_position_embeddings")) s.max_length = 8194;
   if (!c.has("layer_norm_eps")) s.norm.eps = 1e-5;
   rename_layers(s, "encoder.layers");
-  rotate_all(c, s, 20000);
-  s.masked = {.dense = "lm_head.dense",
-              .norm = "lm_head.layer_norm",
-              .decoder = "lm_head.decoder",
-              .bias = "lm_head.bias",
-              .activation = "gelu"};
+  rotate_all_layers(s, read_rope(c, s.heads.head_dim, s.max_length, {.theta = 20000}));
+  s.masked = roberta_masked_head();
   s.classes = {.dense = "classifier.dense", .out = "classifier.out_proj"};
   s.classes->dropout = s.classes->input_dropout = c.rate_or("classifier_dropout", s.dropout);
   s.tags = {.out = "classifier", .dropout = s.classes->dropout};
@@ -120,7 +110,7 @@ EncoderArchitecture read_eurobert(ModelConfig& c) {
   s.activation = c.activation_or("hidden_act", "silu");
   s.attention_dropout = c.rate_or("attention_dropout", 0);
   s.std = c.number_or("initializer_range", 0.02);
-  rotate_all(c, s, 10000);
+  rotate_all_layers(s, read_rope(c, s.heads.head_dim, s.max_length, {.theta = 10000}));
   s.masked = {.decoder = "lm_head", .bias = s.mlp_bias ? "lm_head.bias" : "", .tied = s.tied};
   c.expect("classifier_pooling", {"\"bos\"", "\"mean\"", "\"late\""});
   const std::string pooling = c.text_or("classifier_pooling", "late");

@@ -22,11 +22,7 @@ EncoderArchitecture read_mpnet(ModelConfig& c) {
   const i64 rows = c.integer_or("relative_attention_num_buckets", 32, 32);
   if (rows != 32) c.fail("relative_attention_num_buckets", "supported: 32");
   s.buckets = {.count = 32, .max_distance = 128, .bidirectional = true};
-  s.masked = {.dense = "lm_head.dense",
-              .norm = "lm_head.layer_norm",
-              .decoder = "lm_head.decoder",
-              .bias = "lm_head.bias",
-              .activation = "gelu"};
+  s.masked = roberta_masked_head();
   s.classes = {.dense = "classifier.dense",
                .out = "classifier.out_proj",
                .input_dropout = s.dropout,

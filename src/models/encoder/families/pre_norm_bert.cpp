@@ -1,7 +1,5 @@
 // BERT and RoBERTa with norms before each part: Megatron-BERT (Shoeybi et al. 2019), RoBERTa-PreLayerNorm
 // (Ott et al. 2019) and XLM-RoBERTa XL (Goyal et al. 2021).
-#include <fmt/format.h>
-
 #include "models/encoder/encoder.h"
 #include "models/encoder/families.h"
 
@@ -15,11 +13,7 @@ EncoderArchitecture read_megatron_bert(ModelConfig& c) {
   s.names.mlp_norm = "ln";
   read_encoder_task(c, "MegatronBert", s);
   s.pre_norm = true;
-  s.masked = {.dense = "cls.predictions.transform.dense",
-              .norm = "cls.predictions.transform.LayerNorm",
-              .decoder = "cls.predictions.decoder",
-              .bias = "cls.predictions.bias",
-              .activation = s.activation};
+  s.masked = bert_masked_head(s.activation);
   s.classes = {.dense = "bert.pooler.dense", .out = "classifier", .dropout = s.dropout};
   s.tags = {.out = "classifier", .dropout = s.dropout};
   s.spans = {.out = "qa_outputs"};
@@ -35,23 +29,15 @@ EncoderArchitecture read_pre_norm_roberta(ModelConfig& c) {
   s.names.mlp_norm = large ? "LayerNorm" : "intermediate.LayerNorm";
   s.names.final_norm = large ? "encoder.LayerNorm" : "LayerNorm";
   read_encoder_task(c, large ? "XLMRobertaXL" : "RobertaPreLayerNorm", s);
-  if (s.padding_row < 0) c.fail("pad_token_id", "expected a token's id; positions are counted from it");
   if (large) {
     s.names.embedding_norm = "";
     s.drops_mlp_output = false;
     if (!c.has("max_position_embeddings")) s.position_rows = 514;
     if (!c.has("layer_norm_eps")) s.norm.eps = 1e-5;
   }
-  s.pre_norm = s.positions_after_padding = true;
-  s.max_length = s.position_rows - s.padding_row - 1;
-  if (s.max_length < 1)
-    c.fail("max_position_embeddings",
-           fmt::format("no position is left after pad_token_id={}", s.padding_row));
-  s.masked = {.dense = "lm_head.dense",
-              .norm = "lm_head.layer_norm",
-              .decoder = "lm_head.decoder",
-              .bias = "lm_head.bias",
-              .activation = "gelu"};
+  s.pre_norm = true;
+  count_positions_after_padding(c, s);
+  s.masked = roberta_masked_head();
   s.classes = {.dense = "classifier.dense", .out = "classifier.out_proj"};
   s.classes->dropout = s.classes->input_dropout = c.rate_or("classifier_dropout", s.dropout);
   s.choices = {.dense = s.names.prefix + "pooler.dense", .out = "classifier", .dropout = s.dropout};

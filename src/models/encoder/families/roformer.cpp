@@ -9,17 +9,11 @@ EncoderArchitecture read_roformer(ModelConfig& c) {
   s.names.prefix = "roformer.";
   read_encoder_task(c, "RoFormer", s);
   if (!c.has("max_position_embeddings")) s.max_length = 1536;
-  s.position_rows = 0;
   s.embedding_width = c.integer_or("embedding_size", s.width);
   if (s.embedding_width != s.width) s.names.project = "embeddings_project";
-  s.ropes = {read_rope(c, s.heads.head_dim, s.max_length, {.interleaved = true})};
-  for (EncoderLayer& l : s.layers) l.rope = 0;
+  rotate_all_layers(s, read_rope(c, s.heads.head_dim, s.max_length, {.interleaved = true}));
   c.expect("rotary_value", {"false"});
-  s.masked = {.dense = "cls.predictions.transform.dense",
-              .norm = "cls.predictions.transform.LayerNorm",
-              .decoder = "cls.predictions.decoder",
-              .bias = "cls.predictions.bias",
-              .activation = s.activation};
+  s.masked = bert_masked_head(s.activation);
   s.classes = {.dense = "classifier.dense", .out = "classifier.out_proj", .activation = s.activation};
   s.classes->dropout = s.classes->input_dropout = s.dropout;
   s.tags = {.out = "classifier", .dropout = s.dropout};
