@@ -65,43 +65,7 @@ std::string decoder_tags(const std::string& family) {
   return families.count(family) ? decoder_class(family, "ForTokenClassification") : "";
 }
 
-std::string labelling(const std::string& family) {
-  static const std::map<std::string, std::string> classes = {
-      {"bert", "BertForSequenceClassification"},
-      {"roberta", "RobertaForSequenceClassification"},
-      {"xlm-roberta", "XLMRobertaForSequenceClassification"},
-      {"camembert", "CamembertForSequenceClassification"},
-      {"data2vec-text", "Data2VecTextForSequenceClassification"},
-      {"ernie", "ErnieForSequenceClassification"},
-      {"esm", "EsmForSequenceClassification"},
-      {"distilbert", "DistilBertForSequenceClassification"},
-      {"mpnet", "MPNetForSequenceClassification"},
-      {"electra", "ElectraForSequenceClassification"},
-      {"albert", "AlbertForSequenceClassification"},
-      {"deberta-v2", "DebertaV2ForSequenceClassification"},
-      {"modernbert", "ModernBertForSequenceClassification"},
-      {"nomic_bert", "NomicBertForSequenceClassification"},
-      {"gte", "GteForSequenceClassification"},
-      {"jina_embeddings_v3", "JinaEmbeddingsV3ForSequenceClassification"},
-      {"eurobert", "EuroBertForSequenceClassification"},
-      {"roformer", "RoFormerForSequenceClassification"},
-      {"megatron-bert", "MegatronBertForSequenceClassification"},
-      {"roberta-prelayernorm", "RobertaPreLayerNormForSequenceClassification"},
-      {"xlm-roberta-xl", "XLMRobertaXLForSequenceClassification"},
-      {"bart", "BartForSequenceClassification"},
-      {"mbart", "MBartForSequenceClassification"},
-      {"vit", "ViTForImageClassification"},
-      {"deit", "DeiTForImageClassification"},
-      {"dinov2", "Dinov2ForImageClassification"},
-      {"cnn", "CnnForImageClassification"},
-      {"mlp-mixer", "MlpMixerForImageClassification"},
-      {"performer", "PerformerForSequenceClassification"},
-      {"mlp", "MlpModel"}};
-  const auto it = classes.find(family);
-  return it == classes.end() ? decoder_classes(family) : it->second;
-}
-
-// Encoders without head: the beginning of the names of their classes.
+// Encoders: the beginning of the names of their classes.
 std::string encoder_class(const std::string& family, const std::string& ending) {
   static const std::map<std::string, std::string> classes = {{"bert", "Bert"},
                                                              {"roberta", "Roberta"},
@@ -127,6 +91,22 @@ std::string encoder_class(const std::string& family, const std::string& ending) 
   const auto it = classes.find(family);
   return it == classes.end() ? "" : it->second + ending;
 }
+std::string labelling(const std::string& family) {
+  static const std::map<std::string, std::string> classes = {
+      {"bart", "BartForSequenceClassification"},
+      {"mbart", "MBartForSequenceClassification"},
+      {"vit", "ViTForImageClassification"},
+      {"deit", "DeiTForImageClassification"},
+      {"dinov2", "Dinov2ForImageClassification"},
+      {"cnn", "CnnForImageClassification"},
+      {"mlp-mixer", "MlpMixerForImageClassification"},
+      {"performer", "PerformerForSequenceClassification"},
+      {"mlp", "MlpModel"}};
+  if (const auto it = classes.find(family); it != classes.end()) return it->second;
+  const std::string name = encoder_class(family, "ForSequenceClassification");
+  return name.empty() ? decoder_classes(family) : name;
+}
+
 // Encoders without head, and decoders.
 std::string text_embedding(const std::string& family) {
   const std::string name = encoder_class(family, "Model");
