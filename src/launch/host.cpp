@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text_encoding.h"
 #include "base/words.h"
 
 namespace redco {
@@ -284,8 +285,7 @@ std::vector<Host> parse_hosts(const std::vector<std::string>& entries) {
 std::vector<Host> parse_hostfile(std::string_view text, const std::string& file) {
   HostList list;
   int number = 0;
-  if (constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf"; text.starts_with(kByteOrderMark))
-    text.remove_prefix(kByteOrderMark.size());
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);

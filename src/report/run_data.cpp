@@ -14,6 +14,7 @@
 #include "ckpt/eval_files.h"
 #include "ckpt/publish.h"
 #include "report/html.h"
+#include "report/run_summary.h"
 #include "workdir/workdir_names.h"
 
 namespace redco {
@@ -277,10 +278,10 @@ namespace {
 
 // ". It holds runs, such as DIR/task-0"; "" if it holds none.
 std::string runs_below(const std::string& folder) {
-  for (const std::string& name : list_dir(folder))
-    if (const std::string path = join_path(folder, name); is_folder(path) && is_workdir(path))
-      return fmt::format(". It holds runs, such as {}; `redco runs {}` lists them", path, folder);
-  return "";
+  const std::vector<std::string> runs = find_workdirs(folder);
+  return runs.empty()
+             ? ""
+             : fmt::format(". It holds runs, such as {}; `redco runs {}` lists them", runs[0], folder);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "run/supervise.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -129,10 +131,11 @@ class Launcher {
         workdir_(job.job().workdir.value_or("")),
         hosts_(hosts_of_job(launch_.hosts, launch_.hostfile)),
         key_(random_key()),
-        run_before_(run_of(workdir_)) {
+        run_before_(run_of(workdir_)),
+        rules_(options.restarts ? RestartRules{job.job().fault.max_restarts, job.job().fault.shrink_batch}
+                                : RestartRules{.max_restarts = 0}),
+        supervisor_(rules_) {
     const FaultSettings& f = job.job().fault;
-    if (options.restarts) rules_ = {f.max_restarts, f.shrink_batch};
-    supervisor_ = Supervisor(rules_);
     elastic_ = options.restarts && f.elastic;
     buddy_ = options.restarts && f.buddy;
     if (elastic_ && hosts_.empty())
@@ -247,7 +250,7 @@ class Launcher {
     const auto answers = ask_hosts(launch, needs, program_path(), preflight_seconds(given_.job()));
     if (end_requested()) return std::nullopt;
     std::vector<Host> good, bad;
-    std::string lines;
+    std::vector<std::string> lines;
     StartFailure failure;
     bool answered = true;
     const auto all = findings(needs, answers);
@@ -259,7 +262,7 @@ class Launcher {
         if (f.host != hosts_[i].name) continue;
         const std::string text =
             f.text.starts_with("host " + f.host) ? f.text : "host " + f.host + ": " + f.text;
-        if (f.fails) lines += (lines.empty() ? "" : "\n") + text;
+        if (f.fails) lines.push_back(text);
         if (!f.fails && starts_ == 0) info("[hosts] {}", text);
         fails = fails || f.fails;
       }
@@ -275,12 +278,10 @@ class Launcher {
       supervisor_.hosts_answered();
       return std::nullopt;
     }
-    if (starts_ == 0) throw Error(answered ? ExitCode::usage : ExitCode::rank_failed, "[hosts] " + lines);
-    for (std::size_t at = 0; at < lines.size();) {
-      const std::size_t end = std::min(lines.find('\n', at), lines.size());
-      warn("[hosts] {}", lines.substr(at, end - at));
-      at = end + 1;
-    }
+    if (starts_ == 0)
+      throw Error(answered ? ExitCode::usage : ExitCode::rank_failed,
+                  fmt::format("[hosts] {}", fmt::join(lines, "\n")));
+    for (const std::string& line : lines) warn("[hosts] {}", line);
     const i64 mp = launch.n_model_shards, slots = total_slots(good);
     const i64 n = slots >= n_ranks_ ? n_ranks_ : elastic_ ? slots / mp * mp : 0;
     if (n < mp) {
@@ -382,8 +383,8 @@ class Launcher {
   const std::string workdir_;
   const std::vector<Host> hosts_;  // of the job; empty: this machine or an allocation
   const std::string key_, run_before_;
-  RestartRules rules_{.max_restarts = 0};
-  Supervisor supervisor_{rules_};
+  const RestartRules rules_;
+  Supervisor supervisor_;
   bool elastic_ = false, grows_ = false, buddy_ = false;
   bool cut_ = false;                  // a signal ended a start before its ranks
   std::unique_ptr<Keepers> keepers_;  // of the buddy checkpoints
