@@ -181,9 +181,9 @@ int run_command(int argc, char** argv) {
 }
 
 // Text that a command has left in the buffer of stdout.
-int flush_stdout(int code) {
+int finish_stdout(int code) {
   try {
-    write_stdout("");
+    flush_stdout();
   } catch (const std::exception& e) {
     const int failed = report_error(e);
     return code == 0 ? failed : code;
@@ -206,7 +206,7 @@ int run_main(int argc, char** argv) {
   } catch (const std::exception& e) {
     return report_error(e);
   }
-  const int code = flush_stdout(run_command(argc, argv));
+  const int code = finish_stdout(run_command(argc, argv));
   watchdog::finish(code);
   return code;
 }

@@ -40,18 +40,28 @@ PatientWriter& error_stream() {
 void write_stderr(std::string_view text) { error_stream().write(text); }
 bool stderr_is_lost() { return error_stream().lost(); }
 
-void write_stdout(std::string_view text) {
-  // Open MPI 5 passes whole lines on. The beginning of a line of stdout gets to stderr if the rank writes
-  // there before the line's end.
-  static const bool by_lines = std::getenv("PRTE_LAUNCHED") != nullptr;
-  const bool waits = by_lines && !text.empty() && text.back() != '\n';
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && (waits || std::fflush(stdout) == 0))
-    return;
+namespace {
+
+[[noreturn]] void fail_stdout() {
   if (errno == EPIPE) {
     std::signal(SIGPIPE, SIG_DFL);
     std::raise(SIGPIPE);
   }
   throw IoError("writing standard output: {}", std::strerror(errno));
+}
+
+}  // namespace
+
+void write_stdout(std::string_view text) {
+  // Open MPI 5 passes whole lines on. The beginning of a line of stdout gets to stderr if the rank writes
+  // there before the line's end.
+  static const bool by_lines = std::getenv("PRTE_LAUNCHED") != nullptr;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) fail_stdout();
+  if (!by_lines || text.ends_with('\n')) flush_stdout();
+}
+
+void flush_stdout() {
+  if (std::fflush(stdout) != 0) fail_stdout();
 }
 
 void open_standard_streams() {

@@ -29,9 +29,11 @@ void write_stderr(std::string_view text);
 // Whether the reader of stderr has gone away.
 bool stderr_is_lost();
 
-// Writes data to standard output and flushes it. If its reader has gone away (`| head`), the process ends
-// like other programs do, by SIGPIPE. IoError.
+// Writes text to standard output, and flushes it where its reader gets unfinished lines. If its reader has
+// gone away (`| head`), the process ends like other programs do, by SIGPIPE. IoError.
 void write_stdout(std::string_view text);
+// Flushes what other functions have written. Errors as above.
+void flush_stdout();
 
 // Opens /dev/null for each standard stream that is closed: otherwise the next file or pipe would get its
 // number, and messages would be written into it. Writing to a stdout that was closed fails. Call it first in

@@ -245,7 +245,7 @@ class Chat {
     if (!stop.empty()) o.stops = [&](std::span<const i32> fresh) { return stop.ends(fresh); };
     o.on_token = [&](i64, i64, std::span<const i32> fresh, bool last) {
       const std::string piece = stream.push(fresh, last);
-      if (!piece.empty()) write_stdout(interactive_ ? piece : on_one_line(piece));
+      write_stdout(interactive_ ? piece : on_one_line(piece));
     };
     o.interrupted = [] { return interrupts != 0; };
     interrupts = 0;

@@ -201,7 +201,7 @@ class PredictRun {
       on_text = [&](std::string_view piece) {
         if (!showed) write_stdout(requests[0].prompt);
         showed = true;
-        if (!piece.empty()) write_stdout(piece);
+        write_stdout(piece);
       };
     auto answers = predict(*m_.pipeline, params, examples, job_.predict.batch_size, on_text);
     world_.on_first([&] {
