@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
 #include "base/log_once.h"
@@ -94,16 +93,14 @@ void check_grpo(const JobConfig& job, Checks& c) {
 }
 
 // Settings of answers that a built-in pipeline does not give.
-void check_answers(const JobConfig& job, Checks& c) {
-  constexpr std::array kTexts = {"lm",  "seq2seq",      "captioning", "transcription",
-                                 "dpo", "distillation", "grpo"};
+void check_answers(const JobConfig& job, PipelineInfo::Answers answers, Checks& c) {
   const auto idle = [&](const std::string& key, const std::string& why) {
     if (c.changed(key))
       c.problem("{} ({}) has no effect with pipeline={}, {}. Remove the key.", key, job.origins.where(key),
                 job.pipeline, why);
   };
-  if (job.pipeline != "text_to_image") idle("predict.images", "which makes no images");
-  if (std::find(kTexts.begin(), kTexts.end(), job.pipeline) != kTexts.end()) return;
+  if (answers != PipelineInfo::Answers::images) idle("predict.images", "which makes no images");
+  if (answers == PipelineInfo::Answers::texts) return;
   JobConfig fresh;
   for (const Setting& s : settings_of<GenerationSettings>(fresh.predict))
     idle("predict." + s.name, "which generates no text");
@@ -125,7 +122,7 @@ void check_idle(const JobConfig& job, JobUse use, Checks& c) {
               "settings.{} ({}) has no effect: `settings` belong to pipelines of users, and {} is built in",
               key, job.origins.where("settings." + key), job.pipeline));
   if (use != JobUse::predict) return;
-  if (info) check_answers(job, c);
+  if (info) check_answers(job, info->answers, c);
   if (job.predict.prompt.empty()) return;
   const PredictSettings& p = job.predict;
   for (const auto& [key, given] :

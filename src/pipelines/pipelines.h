@@ -37,6 +37,8 @@ struct PipelineInfo {
   std::string (*architecture)(const std::string& family);
   // Its metrics need generated texts: evaluated only with eval.generation.
   bool generates = false;
+  // What redco predict gives: generation settings are for texts, predict.images is for images.
+  enum class Answers : std::uint8_t { values, texts, images } answers = Answers::values;
   // Weights of another class of the family (BertForMaskedLM) get a new head.
   bool new_head = false;
   // With new_head: the pipeline uses no head, so weights with any head serve unchanged.
