@@ -59,7 +59,7 @@ i64 read_head_width(ModelConfig& c, const char* heads_key, i64 H, const char* wi
   return width / H;
 }
 
-std::vector<bool> read_sliding_layers(ModelConfig& c, i64 n_layers, bool* given) {
+std::vector<bool> read_sliding_layers(ModelConfig& c, i64 n_layers, bool* given, const char* kind) {
   const nlohmann::json types = nlohmann::json::parse(c.json("layer_types"));
   *given = !types.is_null();
   std::vector<bool> slides(n_layers);
@@ -67,9 +67,9 @@ std::vector<bool> read_sliding_layers(ModelConfig& c, i64 n_layers, bool* given)
   if (!types.is_array() || static_cast<i64>(types.size()) != n_layers)
     c.fail("layer_types", fmt::format("expected a list of num_hidden_layers={} texts", n_layers));
   for (i64 i = 0; i < n_layers; ++i) {
-    if (types[i] != "sliding_attention" && types[i] != "full_attention")
-      c.fail("layer_types", "supported: full_attention, sliding_attention");
-    slides[i] = types[i] == "sliding_attention";
+    slides[i] = types[i] == kind;
+    if (!slides[i] && types[i] != "full_attention")
+      c.fail("layer_types", fmt::format("supported: full_attention, {}", kind));
   }
   return slides;
 }

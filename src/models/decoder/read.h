@@ -34,8 +34,10 @@ ModelConfig text_part(ModelConfig& c, const std::string& model_type, const std::
 // The width of a head: `width`, the value of width_key, divided by the H heads of heads_key.
 i64 read_head_width(ModelConfig& c, const char* heads_key, i64 H, const char* width_key, i64 width);
 
-// layer_types, one text per layer: whether it slides. *given becomes false if the key is absent.
-std::vector<bool> read_sliding_layers(ModelConfig& c, i64 n_layers, bool* given);
+// layer_types, one text per layer, full_attention or `kind`: whether it is of this kind. *given becomes false
+// if the key is absent.
+std::vector<bool> read_sliding_layers(ModelConfig& c, i64 n_layers, bool* given,
+                                      const char* kind = "sliding_attention");
 // The same; without the key, all layers but every `pattern`-th slide (0: none).
 std::vector<bool> read_sliding_layers_or(ModelConfig& c, i64 n_layers, i64 pattern);
 // no_rope_layers: 1 for each layer with rotary positions, 0 for one without. Else all but every

@@ -17,15 +17,12 @@ namespace {
 void read_chunks(ModelConfig& c, DecoderArchitecture& s) {
   const bool none = c.mentions("attention_chunk_size") && !c.has("attention_chunk_size");
   const i64 chunk = none ? 0 : c.integer_or("attention_chunk_size", 8192);
-  const auto types = nlohmann::json::parse(c.json("layer_types"));
-  if (!types.is_null() && (!types.is_array() || types.size() != s.layers.size()))
-    c.fail("layer_types", "expected a list of num_hidden_layers texts");
+  bool given;
+  const std::vector<bool> listed =
+      read_sliding_layers(c, static_cast<i64>(s.layers.size()), &given, "chunked_attention");
   for (size_t i = 0; i < s.layers.size(); ++i) {
-    if (!types.is_null() && types[i] != "full_attention" && types[i] != "chunked_attention")
-      c.fail("layer_types", "supported: full_attention, chunked_attention");
-    const bool cut = types.is_null() ? s.layers[i].rope >= 0 : types[i] == "chunked_attention";
-    if (cut) s.layers[i].chunk = chunk;
-    if (cut && none && !types.is_null()) c.fail("attention_chunk_size", "layers with chunks need it");
+    if (given && listed[i] && none) c.fail("attention_chunk_size", "layers with chunks need it");
+    if (given ? listed[i] : s.layers[i].rope >= 0) s.layers[i].chunk = chunk;
   }
 }
 
